@@ -82,8 +82,8 @@ class _Apart:
 _LONG_EXAMPLES = {
     "safecal.paper.column_checks.check_column",
     "safecal.paper.figures.paper_figures",
-    "safecal.paper.models.three_models",
-    "safecal.paper.nees.nees_demonstration",
+    "safecal.paper.demonstrations.three_models",
+    "safecal.paper.demonstrations.nees_demonstration",
     "safecal.paper.study.Score",
 }
 

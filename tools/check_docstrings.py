@@ -109,13 +109,13 @@ def undocumented_fields(cls: type) -> list[str]:
 def main() -> int:
     """Check everything; return the exit status."""
     checked = 0
-    found: list[str] = []
+    all_faults: list[str] = []
     for name, value, is_member in public_objects():
         checked += 1
-        found += [f"{name}: {fault}" for fault in faults(value, is_member)]
-    print(*found, sep="\n", end="\n" if found else "")
-    print(f"{checked} docstrings, {len(found)} faults")
-    return 1 if found or not checked else 0
+        all_faults += [f"{name}: {fault}" for fault in faults(value, is_member)]
+    print(*all_faults, sep="\n", end="\n" if all_faults else "")
+    print(f"{checked} docstrings, {len(all_faults)} faults")
+    return 1 if all_faults or not checked else 0
 
 
 if __name__ == "__main__":

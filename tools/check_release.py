@@ -27,15 +27,15 @@ def faults(root: Path = ROOT, tag: str | None = None) -> list[str]:
 
 
 def _first(path: Path, line: str) -> str | None:
-    found = re.search(line, path.read_text(encoding="utf-8"), re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(line, path.read_text(encoding="utf-8"), re.MULTILINE)
+    return match[1] if match else None
 
 
 def main() -> int:
     """Check the places; return the exit status."""
-    found = faults(tag=sys.argv[1] if len(sys.argv) > 1 else None)
-    print(*(found or ["the versions agree"]), sep="\n")
-    return 1 if found else 0
+    disagreements = faults(tag=sys.argv[1] if len(sys.argv) > 1 else None)
+    print(*(disagreements or ["the versions agree"]), sep="\n")
+    return 1 if disagreements else 0
 
 
 if __name__ == "__main__":

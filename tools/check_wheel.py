@@ -66,26 +66,26 @@ def _archived(sdist: Path) -> list[str]:
 def _contents(inside: set[str], kernel: bool) -> list[str]:
     shipped = _shipped()
     code = {name for name in shipped if name.endswith(".c")}  # what is compiled is not shipped as it is
-    found = [f"the wheel lacks {name}" for name in sorted(shipped - code - inside)]
+    complaints = [f"the wheel lacks {name}" for name in sorted(shipped - code - inside)]
     if kernel and not KERNELS & inside:
-        found.append("the wheel holds no compiled kernel")
+        complaints.append("the wheel holds no compiled kernel")
     strangers = {name for name in inside - shipped - KERNELS if ".dist-info/" not in name}
-    found += [f"the wheel holds {name}" for name in sorted(strangers)]
+    complaints += [f"the wheel holds {name}" for name in sorted(strangers)]
     if "safecal/py.typed" not in inside:
-        found.append("the wheel is not typed: safecal/py.typed is missing")
+        complaints.append("the wheel is not typed: safecal/py.typed is missing")
     if not any(re.fullmatch(r"safecal/schemas/[^/]+\.json", name) for name in inside):
-        found.append("the wheel holds no schema")
+        complaints.append("the wheel holds no schema")
     if not any(name.endswith(".dist-info/licenses/LICENSE") for name in inside):
-        found.append("the wheel holds no licence")
-    return found
+        complaints.append("the wheel holds no licence")
+    return complaints
 
 
 def _metadata(requirements: list[str], licence: str | None, project: dict[str, object]) -> list[str]:
     core = {re.split(r"[^\w.-]", line)[0] for line in requirements if "extra ==" not in line}
-    found = [] if core == CORE else [f"the wheel requires {sorted(core)}, not {sorted(CORE)}"]
+    complaints = [] if core == CORE else [f"the wheel requires {sorted(core)}, not {sorted(CORE)}"]
     if licence != project["license"]:
-        found.append(f"the wheel's licence is {licence}")
-    return found
+        complaints.append(f"the wheel's licence is {licence}")
+    return complaints
 
 
 def _installed(version: str, kernel: bool) -> list[str]:
@@ -97,15 +97,17 @@ def _installed(version: str, kernel: bool) -> list[str]:
         "the installed package": importlib.metadata.version("safecal"),
         "safecal.__version__": safecal.__version__,
     }
-    found = [f"{place} has version {value}, not {version}" for place, value in versions.items() if value != version]
+    complaints = [
+        f"{place} has version {value}, not {version}" for place, value in versions.items() if value != version
+    ]
     for name in safecal.__all__:
         getattr(safecal, name)
     compiled = importlib.import_module("safecal._kernels.compiled")
     if kernel and not compiled.available():
-        found.append("the compiled kernel cannot be loaded")
+        complaints.append("the compiled kernel cannot be loaded")
     if (value := safecal.ecd([1, 0], [0.9, 0.9])) <= 0:
-        found.append(f"safecal.ecd gave {value} for an over-confident model")
-    return found
+        complaints.append(f"safecal.ecd gave {value} for an over-confident model")
+    return complaints
 
 
 def main() -> int:
@@ -115,9 +117,9 @@ def main() -> int:
     parser.add_argument("wheel", type=Path)
     parser.add_argument("sdist", type=Path, nargs="?")
     given = parser.parse_args()
-    found = faults(given.wheel, given.sdist, given.kernel or shutil.which("cc") is not None)
-    print(*(found or [f"{given.wheel.name}: good"]), sep="\n")
-    return 1 if found else 0
+    complaints = faults(given.wheel, given.sdist, given.kernel or shutil.which("cc") is not None)
+    print(*(complaints or [f"{given.wheel.name}: good"]), sep="\n")
+    return 1 if complaints else 0
 
 
 if __name__ == "__main__":

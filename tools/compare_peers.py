@@ -74,10 +74,10 @@ def names(modules: tuple[str, ...]) -> Iterator[str]:
             if re.search(r"\._|\.tests?\b|util_test", name):
                 continue
             try:
-                found = importlib.import_module(name)
+                module = importlib.import_module(name)
             except ImportError:
                 continue
-            for key, value in vars(found).items():
+            for key, value in vars(module).items():
                 inside = str(getattr(value, "__module__", "")).startswith(top.split(".")[0])
                 if not key.startswith("_") and inside and (inspect.isroutine(value) or inspect.isclass(value)):
                     yield from _of(f"{name}.{key}", value)
@@ -99,8 +99,8 @@ def _of(name: str, value: Any) -> Iterator[str]:
 def looks_like(library: str, question: str) -> list[str]:
     """Return the names of a library that look like an answer and were not looked at."""
     known = NOT_THAT.get(f"{library}: {question}", {})
-    found = {name for name in names(LIBRARIES[library]) if re.search(QUESTIONS[question][2], name, re.IGNORECASE)}
-    return sorted(name for name in found if not any(re.search(pattern, name) for pattern in known))
+    candidates = {name for name in names(LIBRARIES[library]) if re.search(QUESTIONS[question][2], name, re.IGNORECASE)}
+    return sorted(name for name in candidates if not any(re.search(pattern, name) for pattern in known))
 
 
 def ask() -> dict[str, Any]:
@@ -109,7 +109,7 @@ def ask() -> dict[str, Any]:
     import peer_rows
 
     warnings.simplefilter("ignore")  # what peers warn of is theirs
-    found: dict[str, Any] = {"versions": {name: metadata.version(name) for name in LIBRARIES if name != "safecal"}}
+    results: dict[str, Any] = {"versions": {name: metadata.version(name) for name in LIBRARIES if name != "safecal"}}
     open_questions = []
     answers: dict[str, dict[str, list[str]]] = {}
     for library in LIBRARIES:
@@ -124,15 +124,15 @@ def ask() -> dict[str, Any]:
             answers[library][question] = ["no", "", ""]
     if open_questions:
         raise SystemExit("\n".join(["These look like answers: try them, or name them in NOT_THAT.", *open_questions]))
-    found["answers"] = answers
-    found["numbers"] = numbers(peer_rows)
-    found["beyond"] = {library: [list(one) for one in many] for library, many in probes.BEYOND.items()}
+    results["answers"] = answers
+    results["numbers"] = numbers(peer_rows)
+    results["beyond"] = {library: [list(one) for one in many] for library, many in probes.BEYOND.items()}
     for many in probes.BEYOND.values():
         for name, _ in many:
             module, _, attribute = name.rpartition(".")
             getattr(importlib.import_module(module), attribute)
-    found["memory"] = {library: memory(entry) for library, entry in MEMORY.items()}
-    return found
+    results["memory"] = {library: memory(entry) for library, entry in MEMORY.items()}
+    return results
 
 
 def numbers(rows: Any) -> list[list[Any]]:
@@ -141,12 +141,12 @@ def numbers(rows: Any) -> list[list[Any]]:
 
     y, models = rows.three_models()
     ours = [one.evaluation.ecd for one in safecal.paper.three_models()]  # from logits
-    found = []
+    lines = []
     for library, name, number in rows.NUMBERS:
         three = ours if library == "safecal" else [number(y, p) for p in models]
         rounded = [float(f"{value:.4g}") for value in (*three, *(number(*given) for given in rows.impossible()))]
-        found.append([library, name, *(str(value) if value == float("inf") else value for value in rounded)])
-    return found
+        lines.append([library, name, *(str(value) if value == float("inf") else value for value in rounded)])
+    return lines
 
 
 # The entries of `bench/peers.py` whose memory is measured.
@@ -201,15 +201,15 @@ def shown(value: float | str, *, sign: bool = False) -> str:
     return f"{value:+.2f}" if sign else f"{value:.3f}"
 
 
-def render(found: dict[str, Any]) -> dict[str, str]:
+def render(results: dict[str, Any]) -> dict[str, str]:
     """Return the text between each pair of markers, by the name of the marker."""
-    versions, answers = found["versions"], found["answers"]
+    versions, answers = results["versions"], results["answers"]
     heads = ["", *(head for head, _, _ in QUESTIONS.values()), "MB for 10<sup>7</sup> rows"]
     matrix = []
     for library in LIBRARIES:
         name = "**safecal**" if library == "safecal" else f"{library} {versions[library]}"
         cells = [answers[library][question][0] for question in QUESTIONS]
-        matrix.append([name, *cells, str(found["memory"].get(library, "–"))])
+        matrix.append([name, *cells, str(results["memory"].get(library, "–"))])
     asked = [f"- *{head}*: {sentence}" for head, sentence, _ in QUESTIONS.values()]
     calls = [
         [library, QUESTIONS[question][0], f"`{call}`", came]
@@ -219,18 +219,18 @@ def render(found: dict[str, Any]) -> dict[str, str]:
     ]
     models = [
         [library, name, *(shown(value, sign=library == "safecal") for value in values)]
-        for library, name, *values in found["numbers"]
+        for library, name, *values in results["numbers"]
     ]
     beyond = [
         f"- **{library}**: " + "; ".join(f"{words} (`{name}`)" for name, words in many) + "."
-        for library, many in found["beyond"].items()
+        for library, many in results["beyond"].items()
     ]
     return {
         "answers": "\n".join([table(heads, matrix), "", *asked]),
         "numbers": table(NUMBERS, models),
         "calls": table(["library", "question", "called", "what came"], calls),
         "beyond": "\n".join(beyond),
-        "short": short(found),
+        "short": short(results),
     }
 
 
@@ -249,10 +249,10 @@ PLAIN = {
 }
 
 
-def short(found: dict[str, Any]) -> str:
+def short(results: dict[str, Any]) -> str:
     """Return the table of the README."""
-    rows = [[words, *(found["answers"][library][key][0] for library in SHORT)] for key, words in PLAIN.items()]
-    rows.append(["MB for 10<sup>7</sup> rows", *(str(found["memory"].get(library, "–")) for library in SHORT)])
+    rows = [[words, *(results["answers"][library][key][0] for library in SHORT)] for key, words in PLAIN.items()]
+    rows.append(["MB for 10<sup>7</sup> rows", *(str(results["memory"].get(library, "–")) for library in SHORT)])
     return table(["", *SHORT], rows)
 
 

@@ -47,10 +47,10 @@ def two_models() -> Any:
     """Draw the dangerous and the cautious model of the three, which have the same ECE."""
     figure, axes = plt.subplots(1, 2, figsize=(10, 5.2), layout="constrained")
     for ax, one in zip(axes, paper.three_models(), strict=False):
-        found = one.evaluation
-        ReliabilityDisplay.from_evaluation(found, ax=ax)
+        evaluation = one.evaluation
+        ReliabilityDisplay.from_evaluation(evaluation, ax=ax)
         name = f"{one.name[0].upper()}{one.name[1:]}"
-        words = f"{name}: {found.verdict.direction}\nECE {found.ece:.2f}   ECD {found.ecd:+.2f}"
+        words = f"{name}: {evaluation.verdict.direction}\nECE {evaluation.ece:.2f}   ECD {evaluation.ecd:+.2f}"
         ax.set_title(words, loc="left", weight="bold", pad=40)  # above the legend
     return figure
 

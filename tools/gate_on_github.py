@@ -17,13 +17,13 @@ def words(inputs: Mapping[str, str]) -> list[str]:
 
     The options come first, since of an option that is given twice the last one counts: none undoes an input.
     """
-    found = ["evaluate", *shlex.split(inputs.get("SAFECAL_OPTIONS", ""))]
+    command = ["evaluate", *shlex.split(inputs.get("SAFECAL_OPTIONS", ""))]
     for name in ("y", "prob", "logits", "baseline", "report"):
         for value in _lines(inputs.get(f"SAFECAL_{name.upper()}", "")):
-            found.append(f"--{name}={value}")
+            command.append(f"--{name}={value}")
     if inputs.get("GITHUB_STEP_SUMMARY"):
-        found.append(f"--summary={inputs['GITHUB_STEP_SUMMARY']}")
-    return [*found, "--gate", "--", *_lines(inputs.get("SAFECAL_FILE", ""))]
+        command.append(f"--summary={inputs['GITHUB_STEP_SUMMARY']}")
+    return [*command, "--gate", "--", *_lines(inputs.get("SAFECAL_FILE", ""))]
 
 
 def _lines(text: str) -> list[str]:
@@ -36,7 +36,7 @@ def main() -> int:
         command = words(os.environ)
     except ValueError as error:  # a quote without its end: without the options, the gate would be another one
         print(f"safecal: the input `options` cannot be read: {error}.", file=sys.stderr)
-        return _told(2)
+        return _reported(2)
     # Names from the data may look like commands to the runner, such as "::add-mask::x": it obeys none until the token.
     token = secrets.token_hex(16)
     print(f"::stop-commands::{token}", shlex.join(["safecal", *command]), sep="\n", flush=True)
@@ -45,10 +45,10 @@ def main() -> int:
         status = subprocess.run([sys.executable, "-P", "-m", "safecal", *command], check=False).returncode
     finally:
         print(f"::{token}::", flush=True)
-    return _told(status)
+    return _reported(status)
 
 
-def _told(status: int) -> int:
+def _reported(status: int) -> int:
     if os.environ.get("GITHUB_OUTPUT"):
         with open(os.environ["GITHUB_OUTPUT"], "a", encoding="utf-8") as file:
             file.write(f"status={status}\n")

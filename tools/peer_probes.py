@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 from peer_rows import (
     OURS,
+    Answer,
     Array,
-    Found,
     both,
     coins,
     one_hot,
@@ -22,7 +22,7 @@ from peer_rows import (
 )  # fmt: skip
 
 
-def sklearn_weights() -> Found:
+def sklearn_weights() -> Answer:
     from sklearn.calibration import calibration_curve
     from sklearn.metrics import brier_score_loss
 
@@ -37,7 +37,7 @@ def sklearn_weights() -> Found:
     return "yes", "sklearn.calibration.calibration_curve", "taken"
 
 
-def sklearn_fix() -> Found:
+def sklearn_fix() -> Answer:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.linear_model import LogisticRegression
 
@@ -46,7 +46,7 @@ def sklearn_fix() -> Found:
     return "yes", "sklearn.calibration.CalibratedClassifierCV", "sigmoid, isotonic, temperature, with the model"
 
 
-def netcal_states() -> Found:
+def netcal_states() -> Answer:
     from netcal.metrics import QCE
 
     values = []
@@ -56,7 +56,7 @@ def netcal_states() -> Found:
     return "yes", "netcal.metrics.QCE", f"{values[0]:.3f} calibrated, {values[1]:.3f} covariances three times too small"
 
 
-def netcal_fix() -> Found:
+def netcal_fix() -> Answer:
     from netcal.scaling import TemperatureScaling
 
     y, _, p = coins(sharp=2.0)
@@ -64,7 +64,7 @@ def netcal_fix() -> Found:
     return "yes", "netcal.scaling.TemperatureScaling", "and binning, beta, dependent and Gaussian-process maps"
 
 
-def torchmetrics_interval() -> Found:
+def torchmetrics_interval() -> Answer:
     import torch
     from torchmetrics.classification import BinaryCalibrationError
     from torchmetrics.wrappers import BootStrapper
@@ -77,18 +77,18 @@ def torchmetrics_interval() -> Found:
     return "bootstrap", "torchmetrics.wrappers.BootStrapper", f"ECE {low:.3f} to {high:.3f}"
 
 
-def torchmetrics_logits() -> Found:
+def torchmetrics_logits() -> Answer:
     import torch
     from torchmetrics.functional.classification import binary_calibration_error as ece
 
     y, z = torch.tensor([1, 1, 0, 1, 1]), torch.tensor([0.2, 0.9, 0.4, 0.6, 3.0])
     assert np.isclose(float(ece(z, y, n_bins=10)), float(ece(torch.sigmoid(z), y, n_bins=10)))
     taken, true = (float(ece(given[:4], y[:4], n_bins=10)) for given in (z, torch.sigmoid(z)))
-    found = f"a batch of logits within 0 to 1 is taken for probabilities: {taken:.3f}, not {true:.3f}"
-    return "guessed", "torchmetrics.functional.classification.binary_calibration_error", found
+    finding = f"a batch of logits within 0 to 1 is taken for probabilities: {taken:.3f}, not {true:.3f}"
+    return "guessed", "torchmetrics.functional.classification.binary_calibration_error", finding
 
 
-def torchmetrics_stream() -> Found:
+def torchmetrics_stream() -> Answer:
     import torch
     from torchmetrics.classification import BinaryCalibrationError
 
@@ -100,18 +100,18 @@ def torchmetrics_stream() -> Found:
             metric.update(torch.from_numpy(p[k : k + 1000]), torch.from_numpy(y[k : k + 1000]))
         kept = [*metric.confidences, *metric.accuracies]
         sizes.append(sum(one.element_size() * one.nelement() for one in kept))
-    found = f"{sizes[0] // 1000} kB after 10 000 rows, {sizes[1] // 1000} kB after 100 000"
-    return "keeps every row", "torchmetrics.classification.BinaryCalibrationError", found
+    finding = f"{sizes[0] // 1000} kB after 10 000 rows, {sizes[1] // 1000} kB after 100 000"
+    return "keeps every row", "torchmetrics.classification.BinaryCalibrationError", finding
 
 
-def mapie_test() -> Found:
+def mapie_test() -> Answer:
     from mapie.metrics.calibration import spiegelhalter_p_value
 
-    found = both(lambda y, p: float(spiegelhalter_p_value(y, p)))
-    return "yes", "mapie.metrics.calibration.spiegelhalter_p_value", f"{found}; also Kolmogorov-Smirnov and Kuiper"
+    p_values = both(lambda y, p: float(spiegelhalter_p_value(y, p)))
+    return "yes", "mapie.metrics.calibration.spiegelhalter_p_value", f"{p_values}; also Kolmogorov-Smirnov and Kuiper"
 
 
-def mapie_weights() -> Found:
+def mapie_weights() -> Answer:
     from mapie.calibration import TopLabelCalibrator
     from mapie.metrics.calibration import expected_calibration_error
     from sklearn.linear_model import LogisticRegression
@@ -126,7 +126,7 @@ def mapie_weights() -> Found:
     return "yes", "mapie.metrics.calibration.expected_calibration_error", "taken"
 
 
-def mapie_fix() -> Found:
+def mapie_fix() -> Answer:
     from mapie.calibration import TopLabelCalibrator
     from sklearn.linear_model import LogisticRegression
 
@@ -135,15 +135,19 @@ def mapie_fix() -> Found:
     return "yes", "mapie.calibration.TopLabelCalibrator", "one map for each predicted class"
 
 
-def relplot_interval() -> Found:
+def relplot_interval() -> Answer:
     from relplot import prepare_rel_diagram
 
     y, _, p = coins(sharp=2.0)
-    found = prepare_rel_diagram(p, y)
-    return "bootstrap", "relplot.prepare_rel_diagram", f"smooth ECE {found['ce']:.3f} ± {found['ce_ci_width'] / 2:.3f}"
+    diagram = prepare_rel_diagram(p, y)
+    return (
+        "bootstrap",
+        "relplot.prepare_rel_diagram",
+        f"smooth ECE {diagram['ce']:.3f} ± {diagram['ce_ci_width'] / 2:.3f}",
+    )
 
 
-def relplot_logits() -> Found:
+def relplot_logits() -> Answer:
     from relplot import multiclass_logits_to_confidences
 
     _, z, _ = coins()
@@ -152,7 +156,7 @@ def relplot_logits() -> Found:
     return "converted", "relplot.multiclass_logits_to_confidences", "confidences and accuracies"
 
 
-def relplot_fix() -> Found:
+def relplot_fix() -> Answer:
     from relplot.estimators import RecalibratedEstimator
     from sklearn.isotonic import IsotonicRegression
     from sklearn.linear_model import LogisticRegression
@@ -164,14 +168,14 @@ def relplot_fix() -> Found:
     return "yes", "relplot.estimators.RecalibratedEstimator", "any regression, on the rows that the model was fitted to"
 
 
-def probmetrics_sign() -> Found:
+def probmetrics_sign() -> Answer:
     y, (bayes, forest, _) = three_models()
-    found = [probmetrics_parts(y, p)[0] for p in (bayes, forest)]
-    words = f"over-confident part: naive Bayes {found[0]:.2f}, forest {found[1]:.2f}"
+    parts = [probmetrics_parts(y, p)[0] for p in (bayes, forest)]
+    words = f"over-confident part: naive Bayes {parts[0]:.2f}, forest {parts[1]:.2f}"
     return "yes", "probmetrics.metrics.OverConfidenceLoss", words
 
 
-def probmetrics_logits() -> Found:
+def probmetrics_logits() -> Answer:
     import torch
     from probmetrics.metrics import Metrics
 
@@ -182,7 +186,7 @@ def probmetrics_logits() -> Found:
     return "by name", "probmetrics.metrics.Metrics.compute_all_from_labels_logits", f"log loss {logits:.3f} from both"
 
 
-def probmetrics_weights() -> Found:
+def probmetrics_weights() -> Answer:
     import torch
     from probmetrics.distributions import CategoricalDirac, CategoricalProbs
     from probmetrics.metrics import BrierLoss, CalibrationError
@@ -198,7 +202,7 @@ def probmetrics_weights() -> Found:
     return "yes", "probmetrics.metrics.CalibrationError", "taken"
 
 
-def probmetrics_fix() -> Found:
+def probmetrics_fix() -> Answer:
     from probmetrics.calibrators import get_calibrator
 
     y, _, p = coins(sharp=2.0)
@@ -206,7 +210,7 @@ def probmetrics_fix() -> Found:
     return "yes", "probmetrics.calibrators.get_calibrator", "temperature, isotonic, vector and matrix maps and more"
 
 
-def calibration_interval() -> Found:
+def calibration_interval() -> Answer:
     import calibration
 
     y, _, p = coins(500, sharp=2.0)
@@ -214,11 +218,11 @@ def calibration_interval() -> Found:
     with mock.patch("numpy.percentile", wraps=np.percentile) as asked:
         low, _, high = calibration.get_calibration_error_uncertainties(p, y, alpha=0.1)
     at = sorted(float(call.args[1]) for call in asked.call_args_list)
-    found = f"{low:.3f} to {high:.3f}, asked for 90 %; the percentiles are {at[0]} and {at[-1]}"
-    return "bootstrap", "calibration.get_calibration_error_uncertainties", found
+    finding = f"{low:.3f} to {high:.3f}, asked for 90 %; the percentiles are {at[0]} and {at[-1]}"
+    return "bootstrap", "calibration.get_calibration_error_uncertainties", finding
 
 
-def calibration_fix() -> Found:
+def calibration_fix() -> Answer:
     import calibration
 
     y, _, p = coins(sharp=2.0)
@@ -233,7 +237,7 @@ def _ece_of_the_second_class(y: Array, p: Array) -> float:
     return float(binary_ECE(y[:, 1], p[:, 1]))
 
 
-def pycalib_test() -> Found:
+def pycalib_test() -> Answer:
     from pycalib.metrics import pECE
 
     def value(y: Array, p: Array) -> float:
@@ -244,7 +248,7 @@ def pycalib_test() -> Found:
     return "by simulation", "pycalib.metrics.pECE", both(value)
 
 
-def pycalib_interval() -> Found:
+def pycalib_interval() -> Answer:
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -256,7 +260,7 @@ def pycalib_interval() -> Found:
     return "bins only", "pycalib.visualisations.plot_reliability_diagram", "error bars in the diagram; none of ECE"
 
 
-def pycalib_fix() -> Found:
+def pycalib_fix() -> Answer:
     try:
         from pycalib.models import IsotonicCalibration
     except ModuleNotFoundError as error:
@@ -266,17 +270,17 @@ def pycalib_fix() -> Found:
     return "yes", "pycalib.models.IsotonicCalibration", "and logistic, sigmoid and binning maps"
 
 
-def toolbox_sign() -> Found:
+def toolbox_sign() -> Answer:
     from uncertainty_toolbox.metrics_calibration import mean_absolute_calibration_error as mace
 
     x = np.random.default_rng(2).normal(size=2000)
     values = [mace(0.0 * x, 0.0 * x + std, x) for std in (0.5, 2.0)]
     assert all(value > 0 for value in values)
-    found = f"standard deviations halved {values[0]:.2f}, doubled {values[1]:.2f}"
-    return "no", "uncertainty_toolbox.metrics_calibration.mean_absolute_calibration_error", found
+    finding = f"standard deviations halved {values[0]:.2f}, doubled {values[1]:.2f}"
+    return "no", "uncertainty_toolbox.metrics_calibration.mean_absolute_calibration_error", finding
 
 
-def toolbox_states() -> Found:
+def toolbox_states() -> Answer:
     from uncertainty_toolbox.metrics_calibration import mean_absolute_calibration_error as mace
 
     x, mean, cov = states()
@@ -287,7 +291,7 @@ def toolbox_states() -> Found:
     return "yes", "uncertainty_toolbox.metrics_calibration.mean_absolute_calibration_error", "taken"
 
 
-def toolbox_fix() -> Found:
+def toolbox_fix() -> Answer:
     from uncertainty_toolbox.recalibration import optimize_recalibration_ratio
 
     x = np.random.default_rng(2).normal(size=200)
@@ -295,7 +299,7 @@ def toolbox_fix() -> Found:
     return "yes", "uncertainty_toolbox.recalibration.optimize_recalibration_ratio", f"spread times {ratio:.2f}"
 
 
-def scoringrules_interval() -> Found:
+def scoringrules_interval() -> Answer:
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -306,7 +310,7 @@ def scoringrules_interval() -> Found:
     return "diagram only", "scoringrules.visualization.reliability_diagram", "a band about the diagonal; no number"
 
 
-def scoringrules_states() -> Found:
+def scoringrules_states() -> Answer:
     import scoringrules
 
     x, mean, cov = states()
@@ -316,7 +320,7 @@ def scoringrules_states() -> Found:
     return "scores of draws", "scoringrules.es_ensemble", f"energy score {value:.2f}: no calibration"
 
 
-def scoringrules_rows() -> Found:
+def scoringrules_rows() -> Answer:
     import scoringrules
 
     x = np.random.default_rng(2).normal(size=5)
@@ -324,7 +328,7 @@ def scoringrules_rows() -> Found:
     return "yes", "scoringrules.crps_normal", "a score for each row, to be averaged as one likes"
 
 
-PROBES: dict[str, dict[str, Callable[[], Found]]] = {
+PROBES: dict[str, dict[str, Callable[[], Answer]]] = {
     "safecal": OURS,
     "scikit-learn": {"weights": sklearn_weights, "fix": sklearn_fix},
     "netcal": {"states": netcal_states, "fix": netcal_fix},

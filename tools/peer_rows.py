@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-Found = tuple[str, str, str]  # the answer in a word or two; what was called; what came
+Answer = tuple[str, str, str]  # the answer in a word or two; what was called; what came
 Array = Any
 
 
@@ -83,8 +83,8 @@ def probmetrics_parts(y: Array, p: Array) -> tuple[float, float]:
     calibrator = get_calibrator("isotonic", calibrate_with_mixture=True)
     parts = of.MetricsWithCalibration(of.CombinedMetrics(kinds), calibrator, CVSplitter(n_cv=5), random_state=0)
     given = (CategoricalDirac(torch.from_numpy(y), 2), CategoricalProbs(torch.from_numpy(one_hot(p))))
-    found = parts.compute_all(*given)
-    over, under = (float(value) for key, value in found.items() if key.startswith("calib-err"))
+    values = parts.compute_all(*given)
+    over, under = (float(value) for key, value in values.items() if key.startswith("calib-err"))
     return over, under
 
 
@@ -173,27 +173,27 @@ def impossible() -> list[tuple[Array, Array]]:
 # safecal itself. Each call names what exists: a test holds that.
 
 
-def our_sign() -> Found:
+def our_sign() -> Answer:
     import safecal
 
     bayes, forest, _ = (one.evaluation.ecd for one in safecal.paper.three_models())
     return "yes", "safecal.Evaluation.ecd", f"naive Bayes {bayes:+.2f}, forest {forest:+.2f}"
 
 
-def our_test() -> Found:
+def our_test() -> Answer:
     import safecal
 
     return "yes", "safecal.calibration_test", both(lambda y, p: safecal.calibration_test(y, p).p_value)
 
 
-def our_interval() -> Found:
+def our_interval() -> Answer:
     import safecal
 
-    found = safecal.evaluate(*coins(sharp=2.0)[::2]).interval
-    return "yes", "safecal.Evaluation.interval", f"ECD {found.value:.2f}, {found.low:.2f} to {found.high:.2f}"
+    interval = safecal.evaluate(*coins(sharp=2.0)[::2]).interval
+    return "yes", "safecal.Evaluation.interval", f"ECD {interval.value:.2f}, {interval.low:.2f} to {interval.high:.2f}"
 
 
-def our_verdict() -> Found:
+def our_verdict() -> Answer:
     import safecal
 
     (y, _, good), (_, _, sharp) = coins(), coins(sharp=2.0)
@@ -201,7 +201,7 @@ def our_verdict() -> Found:
     return "yes", "safecal.Evaluation.verdict", f"{decisions[0]} calibrated, {decisions[1]} over-confident"
 
 
-def our_weights() -> Found:
+def our_weights() -> Answer:
     import safecal
 
     y, _, p = coins(sharp=2.0)
@@ -212,7 +212,7 @@ def our_weights() -> Found:
     return "yes", "safecal.evaluate", f"{weighed:.3f} with weight 2, {repeated:.3f} with the rows twice"
 
 
-def our_clusters() -> Found:
+def our_clusters() -> Answer:
     import safecal
 
     y, _, p = coins(sharp=1.2)
@@ -223,7 +223,7 @@ def our_clusters() -> Found:
     return "yes", "safecal.evaluate", f"rows 20 times: an interval of {widths[0]:.2f} becomes one of {widths[1]:.2f}"
 
 
-def our_logits() -> Found:
+def our_logits() -> Answer:
     import safecal
 
     y, z, p = coins(sharp=2.0)
@@ -231,18 +231,18 @@ def our_logits() -> Found:
     return "by name", "safecal.evaluate", f"{values[0]:.3f} from probabilities, {values[1]:.3f} from logits"
 
 
-def our_states() -> Found:
+def our_states() -> Answer:
     import safecal
 
-    found = []
+    evaluations = []
     for times in (1.0, 3.0):
         x, mean, cov = states(times)
-        found.append(safecal.gaussian(x, mean, cov=cov).evaluate())
-    words = [f"{one.verdict.decision} (ECD {one.ecd:.2f})" for one in found]
+        evaluations.append(safecal.gaussian(x, mean, cov=cov).evaluate())
+    words = [f"{one.verdict.decision} (ECD {one.ecd:.2f})" for one in evaluations]
     return "yes", "safecal.gaussian", f"{words[0]} calibrated, {words[1]} covariances three times too small"
 
 
-def our_stream() -> Found:
+def our_stream() -> Answer:
     import json
 
     import safecal
@@ -253,11 +253,11 @@ def our_stream() -> Found:
         tally = safecal.bernoulli(y[::2], p[::2]).tally() + safecal.bernoulli(y[1::2], p[1::2]).tally()
         sizes.append(len(json.dumps(tally.to_dict())))
     assert sizes[1] < 2 * sizes[0]
-    found = f"{sizes[0] // 1000} kB after 10 000 rows, {sizes[1] // 1000} kB after 100 000"
-    return "sums alone", "safecal.Predictions.tally", found
+    finding = f"{sizes[0] // 1000} kB after 10 000 rows, {sizes[1] // 1000} kB after 100 000"
+    return "sums alone", "safecal.Predictions.tally", finding
 
 
-def our_fix() -> Found:
+def our_fix() -> Answer:
     import safecal
 
     y, z, _ = coins(sharp=2.0)
@@ -271,7 +271,7 @@ def _fresh(fixed: Callable[[Array], Array]) -> tuple[Array, Array]:
     return y, fixed(z)
 
 
-OURS: dict[str, Callable[[], Found]] = {
+OURS: dict[str, Callable[[], Answer]] = {
     "sign": our_sign,
     "test": our_test,
     "interval": our_interval,

@@ -17,8 +17,7 @@ import numpy as np
 from scipy import special, stats
 
 import safecal
-from safecal.families.mixture import gaussian_mixture
-from safecal.families.particles import particles
+from safecal.families.mixtures import gaussian_mixture, particles
 from safecal.families.predictions import Predictions
 from safecal.paper.tracking_filters import SETTINGS, Setting
 
@@ -39,8 +38,8 @@ def entropy(w: np.ndarray, mean: np.ndarray, std: np.ndarray) -> tuple[float, fl
     """Return entropy and varentropy of a mixture of one variable, by quadrature."""
     x = np.linspace(-60, 60, 48_001)
     log_f = special.logsumexp(np.log(w)[:, None] + stats.norm(mean[:, None], std[:, None]).logpdf(x), axis=0)
-    found = -np.trapezoid(np.exp(log_f) * log_f, x)
-    return float(found), float(np.trapezoid(np.exp(log_f) * np.square(log_f + found), x))
+    integral = -np.trapezoid(np.exp(log_f) * log_f, x)
+    return float(integral), float(np.trapezoid(np.exp(log_f) * np.square(log_f + integral), x))
 
 
 def mixtures(rows: int = 20_000) -> str:
@@ -75,13 +74,13 @@ class Cloud(NamedTuple):
     log_density: Callable[[np.ndarray], np.ndarray]
 
 
-def bent(z: np.ndarray) -> np.ndarray:
+def to_banana(z: np.ndarray) -> np.ndarray:
     """Bend the plane: a standard normal becomes a banana; volumes shrink by 0.3."""
     return np.stack([z[..., 0], np.square(z[..., 0]) + 0.3 * z[..., 1]], axis=-1)
 
 
 def straight(x: np.ndarray) -> np.ndarray:
-    """Undo `bent`."""
+    """Undo `to_banana`."""
     return np.stack([x[..., 0], (x[..., 1] - np.square(x[..., 0])) / 0.3], axis=-1)
 
 
@@ -93,7 +92,7 @@ def clouds(kind: str, temperature: float, rows: int, count: int, rng: np.random.
     """
     d, width = (4, 1.2) if kind == "Kalman" else (2, 1.2)
     back = straight if kind == "banana" else (lambda x: x)
-    there = bent if kind == "banana" else (lambda z: z)
+    place = to_banana if kind == "banana" else (lambda z: z)
     for start in range(0, rows, 100):
         n = min(100, rows - start)
         truth = math.sqrt(temperature) * rng.normal(size=(n, d))
@@ -101,7 +100,7 @@ def clouds(kind: str, temperature: float, rows: int, count: int, rng: np.random.
         weight = np.exp(-0.5 * np.square(z).sum(axis=-1) * (1.0 - width**-2))
         weight /= weight.sum(axis=1, keepdims=True)
         exact = 0.5 * (np.square(truth).sum(axis=1) - d)
-        yield Cloud(there(truth), there(z), weight, exact, lambda x: -0.5 * np.square(back(x)).sum(axis=1))
+        yield Cloud(place(truth), place(z), weight, exact, lambda x: -0.5 * np.square(back(x)).sum(axis=1))
 
 
 METHODS: dict[str, Callable[[Cloud], Predictions]] = {
@@ -117,7 +116,7 @@ def particle_table(rows: int = 2000, count: int = 2000) -> str:
     lines = []
     for kind in ("Kalman", "banana"):
         for temperature in (1.0, 2.0, 4.0):
-            found: dict[str, list[np.ndarray]] = {name: [] for name in METHODS}
+            excesses: dict[str, list[np.ndarray]] = {name: [] for name in METHODS}
             exact: list[np.ndarray] = []
             claimed: dict[str, float] = dict.fromkeys(METHODS, 0.0)
             for cloud in clouds(kind, temperature, rows, count, np.random.default_rng(3)):
@@ -125,11 +124,11 @@ def particle_table(rows: int = 2000, count: int = 2000) -> str:
                 for name, method in METHODS.items():
                     scored = method(cloud).score()
                     noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
-                    found[name].append(scored.excess)
+                    excesses[name].append(scored.excess)
                     claimed[name] += float((scored.varentropy + noise).sum()) / rows
             truth = np.concatenate(exact)
             for name in METHODS:
-                excess = np.concatenate(found[name])
+                excess = np.concatenate(excesses[name])
                 error = excess - truth
                 ratio = f"{excess.var() / claimed[name]:.2f}" if temperature == 1.0 else ""
                 lines.append(
@@ -148,8 +147,7 @@ def experiment() -> str:
     import matplotlib as mpl
 
     from safecal.paper.tracking import run_tracking
-    from safecal.paper.tracking_figure import tracking_figure
-    from safecal.paper.tracking_words import tracking_text
+    from safecal.paper.tracking_views import tracking_figure, tracking_text
 
     mpl.use("agg")
     parts = []
@@ -168,14 +166,14 @@ def seeds(count: int = 10, runs: int = 100) -> str:
 
     lines = []
     for setting in ("standard", "hard"):
-        found: dict[str, list[tuple[float, ...]]] = {}
+        by_filter: dict[str, list[tuple[float, ...]]] = {}
         for seed in range(count):
             study = run_tracking(setting, runs=runs, seed=seed, filters=["EKF", "UKF", "KF"], inflated=False)
             for name, f in study.filters.items():
                 c = f.consistency()
                 values = (c.ecd, c.median_run, float(f.nees[:, 0].mean()), 100 * c.share_inside, float(f.nis.mean()))
-                found.setdefault(name, []).append(values)
-        for name, values in found.items():
+                by_filter.setdefault(name, []).append(values)
+        for name, values in by_filter.items():
             spans = [f"{min(v):.3g} to {max(v):.3g}" for v in zip(*values, strict=True)]
             mean = np.mean([v[0] for v in values])
             lines.append(f"| {setting} | {name} | {mean:+.2f} | {' | '.join(spans)} |")

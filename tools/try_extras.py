@@ -107,14 +107,14 @@ def needs(project: dict[str, Any], extra: str) -> set[str]:
     """Return all that an extra installs beside the package, through other extras, too."""
     if extra == "base":
         return set(project["dependencies"])
-    found = needs(project, "base")
+    needed = needs(project, "base")
     for wanted in project["optional-dependencies"].get(extra, ()):
         others = re.fullmatch(r"safecal\[(.*)\]", wanted)
         if others is None:
-            found.add(wanted)
+            needed.add(wanted)
         else:
-            found = found.union(*(needs(project, other.strip()) for other in others[1].split(",")))
-    return found
+            needed = needed.union(*(needs(project, other.strip()) for other in others[1].split(",")))
+    return needed
 
 
 def changed(before: dict[str, Any], now: dict[str, Any]) -> list[str]:

@@ -87,12 +87,12 @@ class Case:
         y = truth(rng, (BLOCK, self.dimension)) * spread
         x = said(rng, (BLOCK, self.draws, self.dimension)) * (spread / self.factor)[:, None]
         scored = safecal.ensemble(y, x)
-        found = {}
+        counts_by_n = {}
         for n, samples in SAMPLES.items():
             parts = (scored.take(np.arange(k * n, (k + 1) * n)) for k in range(samples))
             decisions = [part.evaluate().verdict.decision for part in parts]
-            found[str(n)] = [decisions.count(decision) for decision in DECISIONS]
-        return found
+            counts_by_n[str(n)] = [decisions.count(decision) for decision in DECISIONS]
+        return counts_by_n
 
 
 def cases(shapes: Iterable[str], excess: float, dimensions: Iterable[int], blocks: dict[int, int]) -> list[Case]:
@@ -152,19 +152,19 @@ def page(counts: Counts) -> str:
     return "\n".join(sections)
 
 
-def line(case: Case, n: int, found: list[int], wrong: str) -> str:
+def line(case: Case, n: int, decided: list[int], wrong: str) -> str:
     """Write what was counted of one case and number of rows."""
-    samples, misses = sum(found), found[DECISIONS.index(wrong)]
-    rates = " | ".join(f"{100 * count / samples:.1f}" for count in found)
+    samples, misses = sum(decided), decided[DECISIONS.index(wrong)]
+    rates = " | ".join(f"{100 * count / samples:.1f}" for count in decided)
     most = 100.0 if misses == samples else 100.0 * float(stats.beta.ppf(0.95, misses + 1, samples - misses))
     off = "no" if case.factor == 1.0 else f"{case.factor:.3g} times"
     return f"| {case.shape} | {off} | {case.dimension} | {case.draws} | {n} | {rates} | {most:.1f} | {samples} |"
 
 
-def add(counts: Counts, name: str, found: dict[str, list[int]]) -> None:
+def add(counts: Counts, name: str, new: dict[str, list[int]]) -> None:
     """Add what was counted in one block."""
-    kept = counts.setdefault(name, {n: [0] * len(DECISIONS) for n in found})
-    for n, more in found.items():
+    kept = counts.setdefault(name, {n: [0] * len(DECISIONS) for n in new})
+    for n, more in new.items():
         kept[n] = [a + b for a, b in zip(kept[n], more, strict=True)]
 
 
@@ -183,7 +183,7 @@ def read(path: Path) -> Counts:
 
 def as_json(counts: Counts) -> str:
     """Write counts with one case a line."""
-    return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(found)}" for name, found in counts.items()) + "\n}\n"
+    return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(by_n)}" for name, by_n in counts.items()) + "\n}\n"
 
 
 def run(listed: list[Case]) -> Counts:

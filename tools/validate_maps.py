@@ -144,9 +144,9 @@ def measure(truth: str, name: str, n: int, repetitions: int) -> Rates:
             refused += 1
             continue
         mapped = model.map_.apply_logits(logits=rest)
-        found = [_population(beta * mapped, q) for beta in (1.0, same, model.beta_)]
-        over += [ecd > 1e-9 for ecd, _ in found]
-        price.append(found[2][1] - best)
+        population = [_population(beta * mapped, q) for beta in (1.0, same, model.beta_)]
+        over += [ecd > 1e-9 for ecd, _ in population]
+        price.append(population[2][1] - best)
     cost = float(np.mean(price)) if price else math.nan
     plain, same, safe = (over / repetitions).tolist()
     return Rates(plain, same if n == SAME_ROWS else None, safe, refused / repetitions, cost)
@@ -222,13 +222,13 @@ def _error(repetitions: int) -> float:
     return 100.0 * math.sqrt(0.05 * 0.95 / repetitions)
 
 
-def page(found: dict[str, dict[str, object]], repetitions: dict[str, int]) -> str:
+def page(results: dict[str, dict[str, object]], repetitions: dict[str, int]) -> str:
     """Return the page."""
     errors = {f"{name}_error": _error(r) for name, r in repetitions.items()}
     rows: dict[str, list[str]] = {name: [] for name in repetitions}
     inside = []
     for table, (name, _) in _lines():
-        one = found[table][name]
+        one = results[table][name]
         if table in ("two", "many"):
             assert isinstance(one, dict)
             truth, kind, _n = name.split(" | ")
@@ -306,19 +306,19 @@ def main() -> int:
     quick = parser.parse_args().quick
     repetitions = {name: r // 10 if quick else r for name, r in REPETITIONS.items()}
     kept = HERE / "maps.json"
-    found: dict[str, dict[str, object]] = {name: {} for name in repetitions}
+    results: dict[str, dict[str, object]] = {name: {} for name in repetitions}
     if kept.exists() and not quick:
-        found = json.loads(kept.read_text(encoding="utf-8"))
+        results = json.loads(kept.read_text(encoding="utf-8"))
     for table, (name, count) in _lines():
-        if name not in found[table]:
-            found[table][name] = count(repetitions[table])
-            print(table, "|", name, "|", json.dumps(found[table][name]), flush=True, file=sys.stderr)
+        if name not in results[table]:
+            results[table][name] = count(repetitions[table])
+            print(table, "|", name, "|", json.dumps(results[table][name]), flush=True, file=sys.stderr)
             if not quick:
-                kept.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+                kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if quick:
-        print(page(found, repetitions))
+        print(page(results, repetitions))
     else:
-        (HERE / "maps.md").write_text(page(found, repetitions), encoding="utf-8")
+        (HERE / "maps.md").write_text(page(results, repetitions), encoding="utf-8")
     return 0
 
 

@@ -18,7 +18,7 @@ from scipy import special
 
 from safecal import bernoulli
 from safecal.monitor import Monitor
-from safecal.monitor.process import blocks, mixed
+from safecal.monitor.evidence import blocks, log_mean
 
 ALPHA = 0.05
 ROWS = 10_000  # of a calibrated stream
@@ -66,7 +66,7 @@ def first_alarm(y: np.ndarray, z: np.ndarray, kind: str, **settings: object) -> 
 def temperatures_alone(y: np.ndarray, z: np.ndarray) -> float:
     """Return the first row at which the evidence of over- or under-confidence, at half of alpha each, is enough."""
     (block,) = blocks(bernoulli(y, logits=z))
-    both = [mixed(np.cumsum(logs, axis=1)) for logs in (block.over, block.under)]
+    both = [log_mean(np.cumsum(logs, axis=1)) for logs in (block.over, block.under)]
     hit = np.maximum(*both) >= math.log(2.0 / ALPHA)
     return float(hit.argmax()) if hit.any() else math.inf
 
@@ -109,8 +109,8 @@ def limit_for(paths: list[tuple[np.ndarray, np.ndarray]], cap: int) -> float:
     low, high = 0.0, max(float(values.max()) for _, values in paths)
     for _ in range(40):
         middle = 0.5 * (low + high)
-        found = run_length(np.array([first_above(*path, middle) for path in paths]), cap)
-        low, high = (middle, high) if found < RUN_LENGTH else (low, middle)
+        length = run_length(np.array([first_above(*path, middle) for path in paths]), cap)
+        low, high = (middle, high) if length < RUN_LENGTH else (low, middle)
     return high
 
 
@@ -121,12 +121,12 @@ def false_alarms(streams: int) -> Iterator[str]:
     yield "|---|---|---:|---:|---:|"
     for centre, spread in ((0.0, 2.0), (-4.0, 1.0)):
         rng = np.random.default_rng(1)
-        found: dict[str, list[float]] = {"e-process, four directions": [], "z-test at every row": []}
+        firsts: dict[str, list[float]] = {"e-process, four directions": [], "z-test at every row": []}
         for _ in range(streams):
             y, z = stream(rng, ROWS, spread, centre)
-            found["e-process, four directions"].append(first_alarm(y, z, "since the start", alpha=ALPHA))
-            found["z-test at every row"].append(peeked_z(y, z))
-        for name, first in found.items():
+            firsts["e-process, four directions"].append(first_alarm(y, z, "since the start", alpha=ALPHA))
+            firsts["z-test at every row"].append(peeked_z(y, z))
+        for name, first in firsts.items():
             count = int(np.isfinite(first).sum())
             share = f"{100 * count / streams:.1f} %"
             yield f"| {name} | N({centre:.0f}, {spread:.0f}²) | {100 * ALPHA:.0f} % | {count} | {share} |"
@@ -172,8 +172,8 @@ def run_lengths(streams: int) -> Iterator[str]:
                     first_alarm(*stream(rng, cap, spread), "change", run_length=promised, form=form, detect=detect)
                     for _ in range(streams)
                 ]
-                found = run_length(np.array(first) + 1.0, cap)
-                shown = "none in all" if math.isinf(found) else f"{found:,.0f}".replace(",", " ")
+                length = run_length(np.array(first) + 1.0, cap)
+                shown = "none in all" if math.isinf(length) else f"{length:,.0f}".replace(",", " ")
                 yield f"| {form} | {detect} | N(0, {spread:.0f}²) | {promised} | {shown} |"
 
 
@@ -198,15 +198,15 @@ def delays(streams: int) -> Iterator[str]:
     rows = {name: [] for name, _ in methods} | {f"{s} of {w} rows": [] for s, w in peers}
     early = dict.fromkeys(rows, 0)
     for factor, length in ((1.5, 12_000), (3.0, 4000)):
-        found = {name: [] for name in rows}
+        firsts = {name: [] for name in rows}
         for _ in range(streams):
             y, z = stream(rng, BEFORE + length)
             z[BEFORE:] *= factor
             for name, form in methods:
-                found[name].append(first_alarm(y, z, "change", run_length=RUN_LENGTH, form=form) + 1.0)
+                firsts[name].append(first_alarm(y, z, "change", run_length=RUN_LENGTH, form=form) + 1.0)
             for s, w in peers:
-                found[f"{s} of {w} rows"].append(first_above(*window_statistic(y, z, w, s), limits[s, w]))
-        for name, first in found.items():
+                firsts[f"{s} of {w} rows"].append(first_above(*window_statistic(y, z, w, s), limits[s, w]))
+        for name, first in firsts.items():
             wait = np.array(first) - BEFORE
             early[name] += int((wait <= 0).sum())
             wait = np.minimum(wait[wait > 0], length)

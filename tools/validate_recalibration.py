@@ -21,7 +21,7 @@ import numpy as np
 from scipy import interpolate, optimize, special
 
 import safecal
-from safecal.maps.inverse_temperature import FEWEST, Refusal, safe, tempered, unfit
+from safecal.maps.inverse_temperature import FEWEST, Refusal, safe_beta, temper, why_unfit
 
 ALPHA = 0.05
 SIZES = (50, 200, 1000)
@@ -167,20 +167,20 @@ def measure(case: Case, n: int, repetitions: int) -> Rates:
     """Fit both to many calibration sets of ``n`` rows; a refusal is not over-confident."""
     truth = population(case)
     rng = np.random.default_rng([n, zlib.crc32(f"{case.model} {case.truth}".encode())])
-    found = np.full((repetitions, 2), np.nan)
+    betas = np.full((repetitions, 2), np.nan)
     for i in range(repetitions):
-        rows = tempered(case.predictions(rng, n))
-        if unfit(rows, FEWEST) is None:
-            beta = safe(rows, ALPHA)
-            found[i, 0] = np.nan if isinstance(beta, Refusal) else beta
-            found[i, 1] = np.nan if math.isinf(rows.beta) else rows.beta
-    both = found[~np.isnan(found).any(axis=1)]
+        rows = temper(case.predictions(rng, n))
+        if why_unfit(rows, FEWEST) is None:
+            beta = safe_beta(rows, ALPHA)
+            betas[i, 0] = np.nan if isinstance(beta, Refusal) else beta
+            betas[i, 1] = np.nan if math.isinf(rows.beta) else rows.beta
+    both = betas[~np.isnan(betas).any(axis=1)]
     best = truth.nll(np.array([truth.beta]))[0]
     cost = (truth.nll(both) - best).mean(axis=0) if len(both) else [np.nan, np.nan]
     return Rates(
         repetitions,
-        float((found[:, 0] > truth.beta).mean()), float((found[:, 1] > truth.beta).mean()),
-        *np.isnan(found).mean(axis=0).tolist(), float(truth.beta / np.nanmedian(found[:, 0])),
+        float((betas[:, 0] > truth.beta).mean()), float((betas[:, 1] > truth.beta).mean()),
+        *np.isnan(betas).mean(axis=0).tolist(), float(truth.beta / np.nanmedian(betas[:, 0])),
         float(truth.nll(np.ones(1))[0] - best), float(cost[1]), float(cost[0]),
     )  # fmt: skip
 

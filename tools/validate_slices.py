@@ -23,8 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sliceline.slicefinder import Slicefinder
 
 import safecal
-from safecal.slices.coding import coded
-from safecal.slices.discovery import Search
+from safecal.slices.discovery import Search, code_feature
 from safecal.slices.features import read_feature
 
 CACHE = Path(__file__).resolve().parents[1] / ".validate" / "slices"
@@ -40,11 +39,11 @@ def features(rng: np.random.Generator, n: int, count: int, correlated: bool) -> 
     """Draw features: half of them numbers, half categories of four values; correlated ones share a factor."""
     common = rng.normal(size=n) if correlated else np.zeros(n)
     weight = math.sqrt(0.7) if correlated else 0.0
-    found: dict[str, Array] = {}
+    columns: dict[str, Array] = {}
     for j in range(count):
         x = weight * common + math.sqrt(1.0 - weight**2) * rng.normal(size=n)
-        found[f"x{j}"] = x if j % 2 == 0 else np.digitize(x, [-0.6745, 0.0, 0.6745])
-    return found
+        columns[f"x{j}"] = x if j % 2 == 0 else np.digitize(x, [-0.6745, 0.0, 0.6745])
+    return columns
 
 
 def happens(rng: np.random.Generator, z: Array, wrong: Array | float, clusters: Array | None) -> Array:
@@ -65,12 +64,13 @@ def null(name: str, n: int, count: int, correlated: bool, per_cluster: int) -> C
         if clusters is not None:  # features of a cluster, as of a patient
             columns = {key: x[clusters] if k % 3 == 0 else x for k, (key, x) in enumerate(columns.items())}
         y = happens(rng, z, 1.0, clusters)
-        found = safecal.find_slices(safecal.bernoulli(y, logits=z), columns, cluster=clusters, rng=rng)
-        missed = any(s.ecd.low > 0.0 or s.ecd.high < 0.0 for s in found.candidates)
-        values = [s.ecd.value for s in found.candidates]
-        beyond = any(s.firm > 0.0 for s in found.candidates)
+        slices = safecal.find_slices(safecal.bernoulli(y, logits=z), columns, cluster=clusters, rng=rng)
+        missed = any(s.ecd.low > 0.0 or s.ecd.high < 0.0 for s in slices.candidates)
+        values = [s.ecd.value for s in slices.candidates]
+        beyond = any(s.firm > 0.0 for s in slices.candidates)
         return {
-            "found": len(found) > 0, "missed": missed, "firm": beyond, "mean": float(np.mean(values)) if values else 0.0
+            "found": len(slices) > 0, "missed": missed, "firm": beyond,
+            "mean": float(np.mean(values)) if values else 0.0,
         }  # fmt: skip
 
     return one
@@ -90,14 +90,14 @@ def power(n: int, share: float, conditions: int, times: float, count: int = 20) 
         z, columns = rng.normal(0, 2, n), features(rng, n, count, False)
         inside = planted(columns, share, conditions)
         y = happens(rng, z, np.where(inside, times, 1.0), None)
-        found = safecal.find_slices(safecal.bernoulli(y, logits=z), columns, rng=rng)
+        slices = safecal.find_slices(safecal.bernoulli(y, logits=z), columns, rng=rng)
         hit, gap = False, []
-        for s in found:
+        for s in slices:
             mask = np.logical_and.reduce([_rows(columns, c) for c in s.conditions])
             hit |= 2 * int((mask & inside).sum()) >= int(mask.sum())
             truth = float(((special.expit(z) - special.expit(z / np.where(inside, times, 1.0))) * z)[mask].mean())
             gap.append(s.ecd.value - truth)
-        return {"found": len(found) > 0, "hit": hit, "gap": float(np.mean(gap)) if gap else math.nan}
+        return {"found": len(slices) > 0, "hit": hit, "gap": float(np.mean(gap)) if gap else math.nan}
 
     return one
 
@@ -127,10 +127,10 @@ def peers(n: int, times: float) -> Callable[[int], dict[str, float]]:
             "sliceline": _sliceline(columns, scored.excess, n),
         }
         counts: dict[str, float] = {}
-        for name, found in masks.items():
-            counts[f"{name}: found"] = len(found) > 0
-            counts[f"{name}: hit"] = any(2 * int((m & inside).sum()) >= int(m.sum()) for m in found)
-            counts[f"{name}: said"] = float(scored.excess[found[0]].mean()) if found else math.nan
+        for name, shown in masks.items():
+            counts[f"{name}: found"] = len(shown) > 0
+            counts[f"{name}: hit"] = any(2 * int((m & inside).sum()) >= int(m.sum()) for m in shown)
+            counts[f"{name}: said"] = float(scored.excess[shown[0]].mean()) if shown else math.nan
         return counts
 
     return one
@@ -138,20 +138,22 @@ def peers(n: int, times: float) -> Callable[[int], dict[str, float]]:
 
 def _shown(excess: Array, masks: list[Array]) -> list[Array]:
     """Return the slices that a one-sided t-test at 5 %, corrected for their number, calls over-confident."""
-    found = []
+    kept = []
     for mask in masks:
         e = excess[mask]
         t = e.mean() / (e.std(ddof=1) / math.sqrt(len(e)))
         if special.stdtr(len(e) - 1, -t) <= 0.05 / len(masks):
-            found.append(mask)
-    return found
+            kept.append(mask)
+    return kept
 
 
 def _same_rows(columns: dict[str, Array], scored: safecal.Scored, n: int) -> list[Array]:
     least = math.ceil(0.02 * n)
-    codes = [coded(read_feature(x, name, n, "y_true"), least) for name, x in columns.items()]
+    codes = [code_feature(read_feature(x, name, n, "y_true"), least) for name, x in columns.items()]
     best = Search(codes, np.arange(n), scored.excess, scored.varentropy, least).best(2, lambda: None)
-    return _shown(scored.excess, [np.logical_and.reduce([_rows(columns, c) for c in found]) for found in best])
+    return _shown(
+        scored.excess, [np.logical_and.reduce([_rows(columns, c) for c in conditions]) for conditions in best]
+    )
 
 
 def _tree(columns: dict[str, Array], excess: Array, n: int) -> list[Array]:
@@ -166,10 +168,10 @@ def _sliceline(columns: dict[str, Array], excess: Array, n: int) -> list[Array]:
     x = np.stack([np.digitize(v, np.quantile(v, np.arange(1, 8) / 8)) for v in columns.values()], axis=1)
     finder = Slicefinder(alpha=0.95, k=3, max_l=2, min_sup=math.ceil(0.02 * n), verbose=False)
     finder.fit(x, np.maximum(excess, 0.0))
-    found = []
+    masks = []
     for row in finder.top_slices_:
-        found.append(np.logical_and.reduce([x[:, j] == row[j] for j in range(len(names)) if row[j] is not None]))
-    return found
+        masks.append(np.logical_and.reduce([x[:, j] == row[j] for j in range(len(names)) if row[j] is not None]))
+    return masks
 
 
 def cell(name: str, one: Callable[[int], dict[str, float]], repetitions: int) -> dict[str, float]:
@@ -180,14 +182,14 @@ def cell(name: str, one: Callable[[int], dict[str, float]], repetitions: int) ->
     start = time.perf_counter()
     seeds = np.random.SeedSequence([zlib.crc32(name.encode())]).generate_state(repetitions)
     counts = [one(int(seed)) for seed in seeds]
-    found: dict[str, Any] = {"repetitions": repetitions}
+    result: dict[str, Any] = {"repetitions": repetitions}
     for key in counts[0]:
         values = [float(c[key]) for c in counts if not math.isnan(c[key])]
-        found[key] = float(np.mean(values)) if values else None
+        result[key] = float(np.mean(values)) if values else None
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(found), encoding="utf-8")
-    print(f"{name}: {time.perf_counter() - start:.0f} s {found}", file=sys.stderr, flush=True)
-    return found
+    path.write_text(json.dumps(result), encoding="utf-8")
+    print(f"{name}: {time.perf_counter() - start:.0f} s {result}", file=sys.stderr, flush=True)
+    return result
 
 
 def rate(value: float | None) -> str:
@@ -219,10 +221,10 @@ def null_tables() -> list[str]:
     )]  # fmt: skip
     for name, n, count, correlated, per, many in cases:
         kind = f"clusters of {per}" if per else "correlated" if correlated else "independent"
-        found = cell(f"null {name} {n} {count} {kind}", null(name, n, count, correlated, per), many)
+        result = cell(f"null {name} {n} {count} {kind}", null(name, n, count, correlated, per), many)
         lines.append(
-            f"| {name} | {n} | {count} | {kind} | {rate(found['found'])} | {rate(found['missed'])} | "
-            f"{rate(found['firm'])} | {found['mean']:+.4f} | {found['repetitions']} |"
+            f"| {name} | {n} | {count} | {kind} | {rate(result['found'])} | {rate(result['missed'])} | "
+            f"{rate(result['firm'])} | {result['mean']:+.4f} | {result['repetitions']} |"
         )
     return lines
 

@@ -59,6 +59,16 @@ def mixed(rng: np.random.Generator, z: Array) -> Array:
     return np.where(rng.random(len(z)) < 0.3, 2.0, 0.45) * z
 
 
+def cancelling(rng: np.random.Generator, z: Array) -> Array:
+    """Say too much beyond log-odds of 2.2, and too little between."""
+    return np.where(np.abs(z) > 2.2, 1.9, 0.45) * z
+
+
+def one_sided(rng: np.random.Generator, z: Array) -> Array:
+    """Say too much where the event is unlikely, and too little elsewhere."""
+    return np.where(z < -1.0, 1.8, 0.7) * z
+
+
 def atoms(*parts: tuple[float, float, float]) -> Draw:
     """Draw rows of a few kinds: share, what is said, what is true."""
     shares, said, true = (np.array(column) for column in zip(*parts, strict=True))
@@ -80,6 +90,51 @@ def classes(count: int, factor: float) -> Draw:
     return draw
 
 
+def rare_in_a_tenth(said: float, true: float) -> Draw:
+    """Draw rows of which a tenth says that an event is rarer than it is; the others are calibrated."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        z, rare = rng.normal(0.0, 2.0, n), rng.random(n) < 0.1
+        logits = np.where(rare, special.logit(said) + rng.normal(0.0, 0.1, n), z)
+        return safecal.bernoulli(rng.random(n) < np.where(rare, true, special.expit(z)), logits=logits), {}
+
+    return draw
+
+
+def sure_tenth(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+    """Draw rows of which a tenth has log-odds of 500, and is wrong once in 200."""
+    z, sure = rng.normal(0.0, 2.0, n), rng.random(n) < 0.1
+    happened = rng.random(n) < np.where(sure, 0.995, special.expit(z))
+    return safecal.bernoulli(happened, logits=np.where(sure, 500.0, z)), {}
+
+
+def second_class(count: int, said: tuple[float, float], true: float) -> Draw:
+    """Draw rows that name a first and a second class, and share the rest among the others; one of the two happens."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        rows, first = np.arange(n), rng.integers(0, count, n)
+        second = (first + rng.integers(1, count, n)) % count
+        p = np.full((n, count), (1.0 - sum(said)) / (count - 2))
+        p[rows, first], p[rows, second] = said
+        return safecal.categorical(np.where(rng.random(n) < true, first, second), p), {}
+
+    return draw
+
+
+def mixed_classes(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+    """Draw rows of ten classes, whose logits are twice too large in 30 % of the rows and too small in the others."""
+    z = rng.normal(0.0, 2.5, (n, 10))
+    y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
+    return safecal.categorical(y, logits=np.where(rng.random((n, 1)) < 0.3, 2.0, 0.6) * z), {}
+
+
+def cancelling_states(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+    """Draw numbers whose squared errors are larger than stated where little is stated, and smaller elsewhere."""
+    std = np.exp(rng.normal(0.0, 0.7, n))
+    error = np.sqrt(np.where(std < 0.6, 2.0, 0.75)) * std * rng.normal(size=n)
+    return safecal.gaussian(error, np.zeros(n), std=std), {}
+
+
 def states(factor: float) -> Draw:
     """Draw states of four dimensions whose covariances are too small; they differ in size."""
 
@@ -97,6 +152,17 @@ def grouped(count: int) -> Draw:
     def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
         predictions, _ = two(0.0, 2.0, times(1.0))(rng, n)
         return predictions, {"by": rng.integers(0, count, n)}
+
+    return draw
+
+
+def differing_groups(count: int) -> Draw:
+    """Draw rows of which 90 % is said: 98 % is true in one half of the groups, and 82 % in the other."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        group = rng.integers(0, count, n)
+        happened = rng.random(n) < np.where(group % 2 == 0, 0.98, 0.82)
+        return safecal.bernoulli(happened, np.full(n, 0.9)), {"by": group}
 
     return draw
 
@@ -126,14 +192,14 @@ def weighted(factor: float) -> Draw:
 def factor_of(ecd: float) -> float:
     """Return how many times too large the logits are when N(0, 2) is the truth and ECD is this."""
 
-    def found(factor: float) -> float:
+    def ecd_of(factor: float) -> float:
         def at(z: float) -> float:
             said = factor * z
             return float((special.expit(said) - special.expit(z)) * said * np.exp(-0.125 * z * z))
 
         return float(integrate.quad(at, -16.0, 16.0)[0]) / np.sqrt(8.0 * np.pi)
 
-    return float(optimize.brentq(lambda f: found(f) - ecd, 1.0, 4.0))
+    return float(optimize.brentq(lambda f: ecd_of(f) - ecd, 1.0, 4.0))
 
 
 FEWER = SIZES[:4]
@@ -149,14 +215,27 @@ TRUTHS = (
     Truth("at the limit in a tenth, .97 for .9125", atoms((0.9, 0.5, 0.5), (0.1, 0.97, 0.9125)), "UNSAFE"),
     Truth("beyond in a tenth, .97 for .85", atoms((0.9, 0.5, 0.5), (0.1, 0.97, 0.85)), "SAFE"),
     Truth("logits × 2 in 30 %, × .45 in the others", two(0, 2, mixed), "SAFE"),
+    Truth("logits × 1.9 beyond ±2.2, × .45 between", two(0, 2, cancelling), "SAFE"),
+    Truth("logits × 1.8 below −1, × .7 above", two(0, 2, one_sided), "SAFE"),
+    Truth("10 classes, logits × 2 in 30 %, × .6 in the others", mixed_classes, "SAFE", FEWER),
+    Truth("numbers, squared errors × 2 where the spread is small, × .75 elsewhere", cancelling_states, "SAFE", FEWER),
     Truth("log-odds shifted by 1", two(0, 2, lambda rng, z: z + 1.0), "SAFE"),
     Truth("rare events eight times too many", two(-4.9, 1, lambda rng, z: z - 2.1), "SAFE"),
+    Truth("one in a million that happens in 1 %, in a tenth", rare_in_a_tenth(1e-6, 0.01), "SAFE", FEWER),
+    Truth("1 in 2000 that happens in 2 %, in a tenth", rare_in_a_tenth(0.0005, 0.02), "SAFE", FEWER),
+    Truth("log-odds of 500 in a tenth, wrong once in 200", sure_tenth, "SAFE", FEWER),
+    Truth("99 % said of 3 %, half of them wrong, beside many 95 %",
+          atoms((0.55, 0.95, 0.95), (0.42, 0.3, 0.3), (0.03, 0.99, 0.5)), "SAFE", FEWER),
+    Truth("10 classes, 70 % sure and right in 50 %", second_class(10, (0.7, 0.2), 0.5), "SAFE", FEWER),
+    Truth("100 classes, 70 % sure and right in 25 %", second_class(100, (0.7, 0.1), 0.25), "SAFE", SIZES[:3]),
     Truth("T = 2", two(0, 2, times(2)), "SAFE"),
     *(Truth(f"{k} classes, T = {t:g}", classes(k, t), "UNSAFE" if t < 1.2 else "SAFE", SIZES[:sizes])
       for k, sizes in ((10, 4), (100, 3), (1000, 2)) for t in (1.0, 1.1, 1.35, 1.6)),
     *(Truth(f"states of 4 dimensions, T = {t:g}", states(t), "UNSAFE" if t <= 1.1 else "SAFE", FEWER)
       for t in (1.0, 1.1, 1.5, 2.0)),
     *(Truth(f"calibrated, {count} groups", grouped(count), "UNSAFE", FEWER) for count in (2, 10, 100, 500)),
+    *(Truth(f"90 % said: 98 % in half of {count} groups, 82 % in the others", differing_groups(count), "SAFE", FEWER)
+      for count in (10, 100, 500)),
     Truth("at the limit of temperature in each of 10 groups, logits N(0, .5)", vague_groups(1.5, 1.5), "UNSAFE"),
     Truth("T = 2 in one of 10 groups, logits N(0, .5)", vague_groups(2.0, 1.0), "SAFE"),
     *(Truth(f"weights, T = {t:g}", weighted(t), "UNSAFE" if t < 1.5 else "SAFE", FEWER) for t in (1.0, 2.0)),
@@ -227,11 +306,11 @@ def cluster_lines(truth: Dependent, scale: float) -> list[str]:
             for clusters, often in CLUSTERS.items():
                 rng = np.random.default_rng([zlib.crc32(truth.name.encode()), clusters, shared, len(shape)])
                 repetitions = max(round(often * scale), 5)
-                found: Counter[str] = Counter()
+                counts: Counter[str] = Counter()
                 for _ in range(repetitions):
                     predictions, codes = dependent_rows(truth, rng, clusters, shape, shared)
-                    found[predictions.evaluate(bins=None, cluster=codes).verdict.decision] += 1
-                cells.append(_cell(found, repetitions, truth.never))
+                    counts[predictions.evaluate(bins=None, cluster=codes).verdict.decision] += 1
+                cells.append(_cell(counts, repetitions, truth.never))
                 print(f"{truth.name}, {clusters} clusters, {shape}: {cells[-1]}", file=sys.stderr, flush=True)
             kind = "one shock" if shared else "independent"
             lines.append(f"| {truth.name} | {kind} | {shape} | {' | '.join(cells)} |")
@@ -297,12 +376,12 @@ def directed_line(truth: Directed, scale: float, runs: bool) -> str:
     for n, often in (RUNS if runs else STATES).items():
         rng = np.random.default_rng([zlib.crc32(truth.name.encode()), n, runs])
         repetitions = max(round(often * scale), 5)
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for _ in range(repetitions):
             rows = directed_states(truth, rng, n * STEPS if runs else n, STEPS if runs else 1)
             run = {"cluster": np.repeat(np.arange(n), STEPS)} if runs else {}
-            found[rows.evaluate(bins=None, **run).verdict.decision] += 1
-        cells.append(_cell(found, repetitions, truth.never))
+            counts[rows.evaluate(bins=None, **run).verdict.decision] += 1
+        cells.append(_cell(counts, repetitions, truth.never))
         print(f"{truth.name}, {n} {'runs' if runs else 'rows'}: {cells[-1]}", file=sys.stderr, flush=True)
     return f"| {truth.name} | {' | '.join(cells)} |"
 
@@ -339,11 +418,11 @@ That is why some lines have SAFE in them, and fewer with every column.
 def decisions(truth: Truth, n: int, repetitions: int) -> Counter[str]:
     """Count the decisions."""
     rng = np.random.default_rng([zlib.crc32(truth.name.encode()), n])
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for _ in range(repetitions):
         predictions, more = truth.draw(rng, n)
-        found[predictions.evaluate(bins=None, **more).verdict.decision] += 1
-    return found
+        counts[predictions.evaluate(bins=None, **more).verdict.decision] += 1
+    return counts
 
 
 def line(truth: Truth, scale: float) -> str:
@@ -360,8 +439,8 @@ def line(truth: Truth, scale: float) -> str:
     return f"| {truth.name} | {' | '.join(cells)} |"
 
 
-def _cell(found: Counter[str], repetitions: int, never: str) -> str:
-    shares = {name: 100.0 * found[name] / repetitions for name in ("SAFE", "UNDETERMINED", "UNSAFE")}
+def _cell(counts: Counter[str], repetitions: int, never: str) -> str:
+    shares = {name: 100.0 * counts[name] / repetitions for name in ("SAFE", "UNDETERMINED", "UNSAFE")}
     return " / ".join(_bold(share, name == never) for name, share in shares.items())
 
 

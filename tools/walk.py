@@ -1,10 +1,12 @@
 """One datum's walk: which files and functions of safecal a call passes, from the front door to the verdict.
 
-    python tools/walk.py
+    python tools/walk.py            how many files, for each front door
+    python tools/walk.py --files    and which: each with the functions of it that run
 
-prints the table that CONTRIBUTING holds. A file counts where a function of it runs; what runs at import does not.
+A file counts where a function of it runs; what runs at import does not. CONTRIBUTING.md holds the table.
 """
 
+import argparse
 import io
 import os
 import sys
@@ -17,31 +19,35 @@ from typing import Any
 
 import numpy as np
 
-PACKAGE = str(Path(__file__).resolve().parents[1] / "src" / "safecal") + os.sep
+import safecal
+
+PACKAGE = str(Path(safecal.__file__).parent) + os.sep
 
 
-def walked(call: Callable[[], Any]) -> tuple[int, int]:
-    """Return how many files and functions of safecal a call passes."""
-    seen: set[tuple[str, str]] = set()
+def walked(call: Callable[[], Any]) -> dict[str, set[str]]:
+    """Return the functions of safecal that a call passes, by their files."""
+    passed: dict[str, set[str]] = {}
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(PACKAGE) and code.co_name != "<module>":
-            seen.add((code.co_filename, code.co_qualname))
+        if event == "call" and code.co_filename.startswith(PACKAGE) and not code.co_name.startswith("<"):
+            passed.setdefault(code.co_filename.removeprefix(PACKAGE), set()).add(code.co_qualname)
 
     sys.setprofile(look)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return len({file for file, _ in seen}), len(seen)
+    return passed
 
 
 def main() -> None:
     """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", action="store_true", help="name them")
+    options = parser.parse_args()
     import polars as pl
 
-    import safecal
     from safecal.cli.main import main as command
     from safecal.engines.frames import evaluate_frame
 
@@ -62,17 +68,21 @@ def main() -> None:
         store = str(Path(folder, "store.sqlite"))
         walks: dict[str, Callable[[], Any]] = {
             "`evaluate(y, p)`": lambda: safecal.evaluate(y, p),
-            "`.verdict`": lambda: safecal.evaluate(y, p).verdict,
             "`evaluate_frame`": lambda: evaluate_frame(frame, y_true="y", y_prob="p"),
             "`safecal evaluate rows.parquet`": lambda: quiet("evaluate", str(file)),
             "`safecal watch`": lambda: quiet("watch", str(path), "--store", store, "--once", "--poll", "0.01"),
         }
-        print("| call | files | functions |\n|---|---|---|")
+        print("| call | files |\n|---|---|")
         for name, call in walks.items():
             call()  # once before, for what is loaded late
             Path(store).unlink(missing_ok=True)
-            files, functions = walked(call)
-            print(f"| {name} | {files} | {functions} |")
+            passed = walked(call)
+            print(f"| {name} | {len(passed)} |")
+            if options.files:
+                print(
+                    *(f"  {file}: {', '.join(sorted(functions))}" for file, functions in sorted(passed.items())),
+                    sep="\n",
+                )
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._optional import show_versions
-    from ._sums.bins import Bins
     from ._sums.histogram import Histogram
     from ._sums.scored import Scored
+    from ._sums.splits import Bins
     from ._sums.summary import Summary
     from ._sums.table import Table
     from ._sums.tally import Tally
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from .families.ensemble import ensemble
     from .families.forecasts import intervals, quantiles
     from .families.gaussian import gaussian
-    from .families.mixture import gaussian_mixture
-    from .families.particles import particles
+    from .families.mixtures import gaussian_mixture, particles
     from .families.poses import poses
     from .families.predictions import Predictions
     from .inference.bounds import implied_temperature
@@ -51,15 +50,15 @@ if TYPE_CHECKING:
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
     from .slices.conditions import Condition
+    from .slices.estimation import Reach
     from .slices.front_door import find_slices
-    from .slices.reach import Reach
     from .slices.results import Slice, Slices
 
     __version__: str
 
 _HOMES = {
     "Baseline": "judge.baseline",
-    "Bins": "_sums.bins",
+    "Bins": "_sums.splits",
     "ClassShift": "inference.shifts",
     "ClassShifts": "inference.shifts",
     "Comparison": "judge.comparison",
@@ -78,7 +77,7 @@ _HOMES = {
     "Place": "judge.places",
     "Predictions": "families.predictions",
     "Range": "inference.local",
-    "Reach": "slices.reach",
+    "Reach": "slices.estimation",
     "Reliability": "judge.reliability",
     "RowsNeeded": "judge.planning",
     "SafeTemperature": "maps.temperature",
@@ -110,12 +109,12 @@ _HOMES = {
     "evaluate": "judge.front_door",
     "find_slices": "slices.front_door",
     "gaussian": "families.gaussian",
-    "gaussian_mixture": "families.mixture",
+    "gaussian_mixture": "families.mixtures",
     "implied_temperature": "inference.bounds",
     "intervals": "families.forecasts",
     "nees": "metrics",
     "nll": "metrics",
-    "particles": "families.particles",
+    "particles": "families.mixtures",
     "poses": "families.poses",
     "quantiles": "families.forecasts",
     "recalibrate": "maps",

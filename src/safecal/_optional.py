@@ -74,8 +74,8 @@ def _kernel() -> str:
     """Say which kernel does the sums."""
     from ._kernels.compiled import instructions
 
-    found = instructions()
-    return "NumPy (the compiled one is not there)" if found is None else f"compiled, {found}"
+    instruction_set = instructions()
+    return "NumPy (the compiled one is not there)" if instruction_set is None else f"compiled, {instruction_set}"
 
 
 def show_versions() -> None:

@@ -26,7 +26,7 @@ _inside: ContextVar[bool] = ContextVar("safecal_inside", default=False)
 
 
 @contextmanager
-def _default() -> Iterator[None]:
+def _own_errstate() -> Iterator[None]:
     """Enter from outside; within safecal, what a caller of ours chose for some lines stays."""
     if _inside.get():
         yield
@@ -44,12 +44,12 @@ def steady(function: F) -> F:
     if isgeneratorfunction(function):
 
         @wraps(function)
-        def steps(*given: Any, **named: Any) -> Iterator[Any]:
-            found = function(*given, **named)
+        def steps(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            generator = function(*args, **kwargs)
             while True:
-                with _default():
+                with _own_errstate():
                     try:
-                        step = next(found)
+                        step = next(generator)
                     except StopIteration:
                         return
                 yield step
@@ -57,11 +57,11 @@ def steady(function: F) -> F:
         return steps  # type: ignore[return-value]
 
     @wraps(function)
-    def inside(*given: Any, **named: Any) -> Any:
-        if _inside.get():  # most calls are; what `_default` does then is nothing, slowly
-            return function(*given, **named)
-        with _default():
-            return function(*given, **named)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        if _inside.get():  # most calls are; what `_own_errstate` does then is nothing, slowly
+            return function(*args, **kwargs)
+        with _own_errstate():
+            return function(*args, **kwargs)
 
     return inside  # type: ignore[return-value]
 

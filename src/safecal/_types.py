@@ -26,7 +26,7 @@ class SupportsArray(Protocol):
 # What a caller may pass as a column or a matrix; lists of lists are sequences, too. One number is none.
 ArrayLike: TypeAlias = SupportsArray | Sequence[Any]
 # Standard deviations or variances; one number is for all rows.
-Spread: TypeAlias = ArrayLike | float
+SpreadLike: TypeAlias = ArrayLike | float
 # The particles of every row, or their weights: one array, or one for each row, read once.
 Clouds: TypeAlias = ArrayLike | Iterable[ArrayLike]
 # A column whose values name groups, or several, whose combinations do.

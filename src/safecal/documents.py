@@ -14,26 +14,26 @@ from typing import Any, NoReturn, TypeVar
 from .errors import DocumentError, SafecalError
 
 __all__ = [
-    "LEVEL", "MOST", "SCHEMA_VERSION", "agrees", "at", "between", "by_number", "choice", "count", "distinct",
+    "LEVEL", "LARGEST_COUNT", "SCHEMA_VERSION", "agrees", "at", "between", "by_number", "choice", "count", "distinct",
     "document", "every", "flag", "key", "list_of", "mapping_of", "number", "numbers", "of_file", "optional", "plain",
     "read", "read_number", "record", "refuse", "text", "version_of", "words",
 ]  # fmt: skip
 
 T = TypeVar("T")
 W = TypeVar("W", bound=str)
-Reader = Callable[[Any], T]
+FieldReader = Callable[[Any], T]
 
 SCHEMA_VERSION = 1
-_NEWER = {"evaluation": 2, "verdict": 2, "clusters": 2}  # kinds whose documents have changed since
-MOST = 2**53  # the largest count: floats hold every whole number up to it
-_DEEP = 8  # lists inside each other, in a key
+_NEWER_VERSIONS = {"evaluation": 2, "verdict": 2, "clusters": 2}  # kinds whose documents have changed since
+LARGEST_COUNT = 2**53  # the largest count: floats hold every whole number up to it
+_DEEPEST = 8  # lists inside each other, in a key
 _INFINITE = {"inf": math.inf, "-inf": -math.inf}
 _ABSENT: Any = object()
 
 
 def version_of(kind: str) -> int:
     """Return the version in which documents of a kind are written."""
-    return _NEWER.get(kind, SCHEMA_VERSION)
+    return _NEWER_VERSIONS.get(kind, SCHEMA_VERSION)
 
 
 def document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,8 +84,8 @@ def of_file(name: object) -> Iterator[None]:
     try:
         yield
     except DocumentError as error:
-        found = _error(error.path, f"of {name} {error.rule}", error.hint)
-        raise found from error.__cause__
+        complaint = _error(error.path, f"of {name} {error.rule}", error.hint)
+        raise complaint from error.__cause__
 
 
 def _within(place: str | int, error: SafecalError) -> DocumentError:
@@ -111,15 +111,15 @@ def _shown(value: Any) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**40:
         return "a whole number of more than 40 digits"
-    found = ascii(value[:80]) if isinstance(value, str) else repr(value)
-    return found if len(found) <= 60 else f"{found[:57]}..."
+    shown = ascii(value[:80]) if isinstance(value, str) else repr(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 # Documents and records
 
 
 def read(
-    kind: str, content: Any, fields: Mapping[str, Reader[Any]], later: Mapping[str, Reader[Any]] | None = None
+    kind: str, content: Any, fields: Mapping[str, FieldReader[Any]], later: Mapping[str, FieldReader[Any]] | None = None
 ) -> dict[str, Any]:
     """Read a document of a kind: each of its fields, and no other.
 
@@ -138,8 +138,8 @@ def read(
         What was read, by name.
     """
     if not isinstance(content, Mapping) or content.get("kind") != f"safecal.{kind}":
-        found = content.get("kind") if isinstance(content, Mapping) else type(content).__name__
-        refuse(f"must be a safecal.{kind} document", found)
+        other_kind = content.get("kind") if isinstance(content, Mapping) else type(content).__name__
+        refuse(f"must be a safecal.{kind} document", other_kind)
     version = content.get("version")
     if version != version_of(kind) or isinstance(version, bool):
         hint = "it was written by another release of safecal; read it with that one."
@@ -147,7 +147,9 @@ def read(
     return _fields(f"a whole safecal.{kind} document", content, fields, later or {}, ("kind", "version"))
 
 
-def record(fields: Mapping[str, Reader[Any]], later: Mapping[str, Reader[Any]] | None = None) -> Reader[dict[str, Any]]:
+def record(
+    fields: Mapping[str, FieldReader[Any]], later: Mapping[str, FieldReader[Any]] | None = None
+) -> FieldReader[dict[str, Any]]:
     """Return the reader of an object with these fields, which has no kind of its own."""
 
     def reader(value: Any) -> dict[str, Any]:
@@ -161,10 +163,11 @@ def record(fields: Mapping[str, Reader[Any]], later: Mapping[str, Reader[Any]] |
 def _fields(
     what: str,
     content: Mapping[str, Any],
-    fields: Mapping[str, Reader[Any]],
-    later: Mapping[str, Reader[Any]],
+    fields: Mapping[str, FieldReader[Any]],
+    later: Mapping[str, FieldReader[Any]],
     known: Sequence[str],
 ) -> dict[str, Any]:
+    """Read the fields of an object, each of them and no other."""
     missing = [name for name in fields if name not in content]
     if missing:
         refuse(f"must be {what}; it lacks {', '.join(missing)}")
@@ -172,17 +175,17 @@ def _fields(
     if unknown:
         hint = "it was changed by hand, or written by a newer release of safecal."
         refuse(f"must be {what}; this release knows no field {_shown(unknown[0])} of it", hint=hint)
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     name = ""
     try:
         for name, reader in fields.items():
-            found[name] = reader(content[name])
+            values[name] = reader(content[name])
         for name, reader in later.items():
             if name in content:
-                found[name] = reader(content[name])
+                values[name] = reader(content[name])
     except SafecalError as error:
         raise _within(name, error) from error.__cause__
-    return found
+    return values
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -200,7 +203,7 @@ def between(
     inside: bool = False,
     infinite: bool = False,
     missing: bool = False,
-) -> Reader[float]:
+) -> FieldReader[float]:
     """Return the reader of a number in a range, whose ends are excluded where it must lie ``inside``.
 
     It may be ``infinite``: ``"inf"`` or ``"-inf"``; and ``missing``: null, which is read as NaN.
@@ -223,14 +226,14 @@ def between(
                 value = _INFINITE[value]
             elif isinstance(value, bool) or not isinstance(value, int | float) or not _fits(value):
                 refuse(rule, value)
-            found = float(value)
+            checked = float(value)
         else:
-            found = value
-            if not math.isfinite(found):
+            checked = value
+            if not math.isfinite(checked):
                 refuse(rule, value)
-        if not (least < found < most if inside and math.isfinite(found) else least <= found <= most):
+        if not (least < checked < most if inside and math.isfinite(checked) else least <= checked <= most):
             refuse(rule, value)
-        return found
+        return checked
 
     return reader
 
@@ -248,10 +251,12 @@ numbers = between(infinite=True, missing=True)  # what `number` writes
 LEVEL = between(0.0, 1.0, inside=True)
 
 
-def count(least: int = 0, most: int = MOST) -> Reader[int]:
+def count(least: int = 0, most: int = LARGEST_COUNT) -> FieldReader[int]:
     """Return the reader of a whole number."""
     rule = (
-        f"must be a whole number of at least {least}" if most == MOST else f"must be a whole number {least} to {most}"
+        f"must be a whole number of at least {least}"
+        if most == LARGEST_COUNT
+        else f"must be a whole number {least} to {most}"
     )
 
     def reader(value: Any) -> int:
@@ -284,7 +289,7 @@ def flag(value: Any) -> bool:
     return value
 
 
-def choice(*choices: W) -> Reader[W]:
+def choice(*choices: W) -> FieldReader[W]:
     """Return the reader of one of a few words."""
     rule = f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(map(repr, choices))}"
 
@@ -296,12 +301,12 @@ def choice(*choices: W) -> Reader[W]:
     return reader
 
 
-def optional(reader: Reader[T]) -> Reader[T | None]:
+def optional(reader: FieldReader[T]) -> FieldReader[T | None]:
     """Return the reader of what may be null."""
     return lambda value: None if value is None else reader(value)
 
 
-def list_of(reader: Reader[T], least: int = 0, most: int | None = None) -> Reader[list[T]]:
+def list_of(reader: FieldReader[T], least: int = 0, most: int | None = None) -> FieldReader[list[T]]:
     """Return the reader of a list."""
     size = f" of {least}" if least == most else f" of at least {least}" if least and most is None else ""
     size = size or (f" of {least} to {most}" if most is not None else "")
@@ -309,45 +314,45 @@ def list_of(reader: Reader[T], least: int = 0, most: int | None = None) -> Reade
     def checked(value: Any) -> list[T]:
         if not isinstance(value, list | tuple) or not least <= len(value) <= (len(value) if most is None else most):
             refuse(f"must be a list{size}", value)
-        found: list[T] = []
+        items: list[T] = []
         try:
             for item in value:
-                found.append(reader(item))
+                items.append(reader(item))
         except SafecalError as error:
-            raise _within(len(found), error) from error.__cause__
-        return found
+            raise _within(len(items), error) from error.__cause__
+        return items
 
     return checked
 
 
-def mapping_of(reader: Reader[T]) -> Reader[dict[str, T]]:
+def mapping_of(reader: FieldReader[T]) -> FieldReader[dict[str, T]]:
     """Return the reader of an object whose names are data."""
 
     def checked(value: Any) -> dict[str, T]:
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
             refuse("must be an object", value)
-        found: dict[str, T] = {}
+        items: dict[str, T] = {}
         name = ""
         try:
             for name, item in value.items():
-                found[name] = reader(item)
+                items[name] = reader(item)
         except SafecalError as error:
             raise _within(name, error) from error.__cause__
-        return found
+        return items
 
     return checked
 
 
-def by_number(reader: Reader[T], size: int) -> Reader[dict[int, T]]:
+def by_number(reader: FieldReader[T], size: int) -> FieldReader[dict[int, T]]:
     """Return the reader of an object whose names are whole numbers below ``size``, as cells have."""
     every_cell = mapping_of(reader)
 
     def checked(value: Any) -> dict[int, T]:
-        found = every_cell(value)
-        for name in found:
+        cells = every_cell(value)
+        for name in cells:
             if not re.fullmatch("0|[1-9][0-9]{0,18}", name) or int(name) >= size:
                 refuse(f"must have the names of cells, whole numbers below {size}", name)
-        return {int(name): item for name, item in found.items()}
+        return {int(name): item for name, item in cells.items()}
 
     return checked
 
@@ -357,7 +362,7 @@ def key(value: Any) -> Hashable:
     return _key_of(value)
 
 
-def _key_of(value: Any, deep: int = _DEEP) -> Hashable:
+def _key_of(value: Any, deep: int = _DEEPEST) -> Hashable:
     """Read a key with so many lists inside each other, at most."""
     if isinstance(value, list) and deep:
         return tuple(_key_of(item, deep - 1) for item in value)
@@ -379,10 +384,10 @@ def distinct(keys: Sequence[Hashable], what: str = "keys") -> None:
         refuse(f"must have different {what}", twice)
 
 
-def agrees(found: float, wanted: float) -> bool:
+def agrees(written: float, wanted: float) -> bool:
     """Compare a number that was written with the one that is found, on another machine perhaps."""
-    both = found == wanted or (math.isnan(found) and math.isnan(wanted))
-    return both or (math.isfinite(wanted) and abs(found - wanted) <= 1e-6 * abs(wanted) + 1e-9)
+    both = written == wanted or (math.isnan(written) and math.isnan(wanted))
+    return both or (math.isfinite(wanted) and abs(written - wanted) <= 1e-6 * abs(wanted) + 1e-9)
 
 
 def every(checks: Iterable[tuple[bool, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, how one can tell that one has changed, and JSON read as strictly as written."""
+"""Files: written whole or not at all, and JSON read as strictly as it is written."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from .documents import distinct, refuse
 from .errors import DocumentError, FileError
 
-__all__ = ["parsed_json", "schema", "stamp_of", "write_atomically"]
+__all__ = ["parsed_json", "schema", "write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -46,14 +46,15 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
 
 
 def _write(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write to a file that is there or not, or straight to a pipe or a device."""
     data = content.encode() if isinstance(content, str) else content
-    found = _status(path)
-    if found is not None and stat.S_ISDIR(found.st_mode):
+    status = _status(path)
+    if status is not None and stat.S_ISDIR(status.st_mode):
         raise FileError(
             f"`path` must name a file; got the folder {os.fspath(path)!r}.\n\n"
             "Hint: add a file name, for example `report.html`."
         )
-    if found is not None and not stat.S_ISREG(found.st_mode):
+    if status is not None and not stat.S_ISREG(status.st_mode):
         with open(path, "wb") as file:
             file.write(data)
         return
@@ -63,9 +64,9 @@ def _write(path: str | os.PathLike[str], content: str | bytes) -> None:
             f"`path` must lie in a folder that exists; got {os.fspath(path)!r}.\n\n"
             f"Hint: make the folder first: mkdir -p {str(target.parent)!r}"
         )
-    if found is not None:
+    if status is not None:
         os.close(os.open(target, os.O_WRONLY))  # a file that is read-only stays as it is
-    _replace(target, data, found)
+    _replace(target, data, status)
 
 
 def _status(path: str | os.PathLike[str]) -> os.stat_result | None:
@@ -85,7 +86,7 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
         mode = 0o666 if old is None else 0o600
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             if old is not None:
-                _take_after(part, old)
+                _copy_permissions(part, old)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -96,7 +97,7 @@ def _replace(target: Path, data: bytes, old: os.stat_result | None) -> None:
     _sync_folder(target.parent)
 
 
-def _take_after(part: Path, old: os.stat_result) -> None:
+def _copy_permissions(part: Path, old: os.stat_result) -> None:
     """Give the new file the owner, as far as we may, and the permissions of the old one."""
     if hasattr(os, "chown"):
         try:
@@ -120,24 +121,19 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def stamp_of(found: os.stat_result) -> str:
-    """Return how a file looks from outside; it changes when the file does, also where its time was set back."""
-    return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}:{found.st_ctime_ns}"
-
-
 def schema(*names: str) -> dict[str, Any]:
     """Return a schema that ships with the package; those that are named after it hold what it shares with them."""
     folder = resources.files("safecal").joinpath("schemas")
-    found = [json.loads(folder.joinpath(f"{name}.json").read_text(encoding="utf-8")) for name in names]
-    whole: dict[str, Any] = found[0]
-    whole["$defs"] = {name: part for one in reversed(found) for name, part in one["$defs"].items()}
+    schemas = [json.loads(folder.joinpath(f"{name}.json").read_text(encoding="utf-8")) for name in names]
+    whole: dict[str, Any] = schemas[0]
+    whole["$defs"] = {name: part for one in reversed(schemas) for name, part in one["$defs"].items()}
     return whole
 
 
 def parsed_json(content: str | bytes) -> Any:
     """Parse JSON as strictly as it is written: no name twice in an object, no NaN, and not too deep."""
     try:
-        return json.loads(content, object_pairs_hook=_once, parse_constant=_constant)
+        return json.loads(content, object_pairs_hook=_unique_names, parse_constant=_refuse_constant)
     except RecursionError:
         refuse("must be JSON; this is nested too deeply")
     except UnicodeDecodeError as error:
@@ -148,12 +144,12 @@ def parsed_json(content: str | bytes) -> Any:
         refuse(f"must be JSON; it is not ({error})")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         distinct([name for name, _ in pairs], "names of fields")
-    return found
+    return fields
 
 
-def _constant(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     refuse(f'must be JSON, which has no {name}; safecal writes "inf", "-inf" and null')

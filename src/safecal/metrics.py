@@ -4,12 +4,11 @@ from typing import Any
 
 from ._checks.columns import same_labels, spelled, weights
 from ._steady import steady
-from ._sums.bins import Bins
+from ._sums.splits import Bins
 from ._sums.table import Table
 from ._types import ArrayLike, BinOn, Labels, SideGiven, Strategy
-from .families.classifier import classifier
 from .families.gaussian import gaussian
-from .families.predictions import Predictions
+from .families.predictions import Predictions, classifier
 
 __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]
 
@@ -189,7 +188,7 @@ def ece(
     strategy : {"uniform", "quantile"}, default "uniform"
         Bins of equal width, or of about equally many rows.
     bin_on : {"probability", "confidence", "entropy"}, optional
-        What rows are binned on.
+        The number that rows are binned on.
     side : {"over-confident", "under-confident"}, optional
         Only the part from bins on that side; the two parts add up to the whole.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from . import documents
 from ._checks.columns import choice, fraction, positive
-from ._sums.bins import Bins
+from ._sums.splits import Bins
 from ._types import ArrayLike, BinOn, By, Rule, Strategy
 
 __all__ = ["RULES", "EvaluateOptions", "LimitOptions", "Limits"]

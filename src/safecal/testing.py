@@ -7,8 +7,8 @@ from typing import Any, Unpack
 import numpy as np
 
 from ._checks.columns import spelled
-from ._sums.scored import Scored, summaries, summed
-from ._sums.summary import Summary
+from ._sums.scored import Scored, summed
+from ._sums.summary import Summary, summaries
 from ._types import ArrayLike, Labels
 from .errors import UnavailableError
 from .families.classifier import predictions_of
@@ -33,7 +33,7 @@ def assert_safe(
 ) -> None:
     """Fail unless a model is shown to be safe; for the tests of a model.
 
-    UNDETERMINED fails, too: what the data cannot tell is not shown.
+    UNDETERMINED fails, too: then the data do not show that the model is safe.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def _law(holds: bool, law: str) -> None:
 
 
 def _close(a: np.ndarray, b: np.ndarray, scale: np.ndarray | float, rtol: float) -> bool:
-    both = np.isfinite(a) & np.isfinite(b)
-    same = np.array_equal(a[~both], b[~both])
-    return same and bool((np.abs(a[both] - b[both]) <= (rtol * scale * np.ones_like(a))[both]).all())
+    finite = np.isfinite(a) & np.isfinite(b)
+    same = np.array_equal(a[~finite], b[~finite])
+    return same and bool((np.abs(a[finite] - b[finite]) <= (rtol * scale * np.ones_like(a))[finite]).all())
 
 
 def _blocks_agree(predictions: Predictions, scored: Scored) -> None:

@@ -57,8 +57,8 @@ def test_arrays_give_what_predictions_give(door: Callable[..., Any]) -> None:
 def test_arrays_of_more_classes_have_labels(door: Callable[..., Any]) -> None:
     q = np.column_stack([P, 0.7 * (1 - np.array(P)), 0.3 * (1 - np.array(P))])
     names = ["a", "b", "c", "a", "a", "b", "a", "b"]
-    found = door(names, q, labels=["a", "b", "c"])
-    assert found == door(safecal.categorical(names, q, labels=["a", "b", "c"]))
+    of_arrays = door(names, q, labels=["a", "b", "c"])
+    assert of_arrays == door(safecal.categorical(names, q, labels=["a", "b", "c"]))
 
 
 def test_clusters_go_with_arrays() -> None:
@@ -182,7 +182,7 @@ UNTYPED = (
     "_steady.py",
     "cli/",
     "compat/torchmetrics/",
-    "compat/stonesoup/metric.py",
+    "compat/stonesoup/__init__.py",
     "compat/sklearn/classifier.py",
 )
 
@@ -242,9 +242,17 @@ def test_named_choices_are_those_that_are_checked() -> None:
 def test_sides_are_hyphenated_and_the_old_spelling_stays(side: str) -> None:
     new, old = f"{side}-confident", f"{side}confident"
     assert safecal.ece(Y, P, side=new) == safecal.ece(Y, P, side=old)
-    found = safecal.calibration_test(Y, P, alternative=new)
-    assert found == safecal.calibration_test(Y, P, alternative=old)
-    assert found.alternative == new
-    document = found.to_dict()
+    result = safecal.calibration_test(Y, P, alternative=new)
+    assert result == safecal.calibration_test(Y, P, alternative=old)
+    assert result.alternative == new
+    document = result.to_dict()
     assert document["alternative"] == old
-    assert safecal.TestResult.from_dict(document) == found
+    assert safecal.TestResult.from_dict(document) == result
+
+
+def test_several_labels_in_a_frame_go_neither_with_features_nor_with_intervals() -> None:
+    frame = pd.DataFrame({"a": [0, 1, 1], "b": [1, 0, 1], "p": [0.2, 0.7, 0.6], "q": [0.6, 0.8, 0.8], "g": list("xyx")})
+    with pytest.raises(OptionError, match="`features` cannot be searched where a row has several labels"):
+        evaluate_frame(frame, y_true=["a", "b"], y_prob=["p", "q"], by_label=True, features="g")
+    with pytest.raises(OptionError, match="`by_label` is for labels with probabilities or log-odds"):
+        evaluate_frame(frame, y_true="a", lower="p", upper="q", coverage=0.9, by_label=True)

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import safecal
@@ -204,6 +205,11 @@ def test_every_module_has_a_room() -> None:
     assert not homeless, f"give these a room: {sorted(homeless)}"
 
 
+def test_every_module_can_be_read_in_one_sitting() -> None:
+    long = {module: n for module in _modules() if (n := len(_source(module).splitlines())) > 400}
+    assert not long, f"a file of more than 400 lines holds more than one idea: {long}"
+
+
 def test_no_module_is_nameless() -> None:
     nameless = [module for module in _modules() if NAMELESS & {part.strip("_") for part in module.split(".")}]
     assert not nameless
@@ -344,6 +350,7 @@ NOT_FOR_A_FIRST_ANSWER = {
     "safecal.judge.baseline",
     "safecal.judge.paired",
     "safecal.judge.planning",
+    "safecal.cli.language_models",
     "safecal.cli.paper",
     "safecal.cli.recalibrate",
     "safecal.engines.frames",
@@ -355,10 +362,14 @@ NOT_FOR_A_FIRST_ANSWER = {
 }
 
 
-def test_a_first_answer_imports_little(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("slope", "decision"), [(1.0, "SAFE"), (0.1, "UNSAFE")])
+def test_a_first_answer_imports_little(tmp_path: Path, slope: float, decision: str) -> None:
     pytest.importorskip("polars", minversion="1.38")
+    p = (np.arange(2000) + 0.5) / 2000
+    y = np.random.default_rng(0).random(2000) < 0.5 + slope * (p - 0.5)
+    assert safecal.evaluate(y, p).verdict.decision == decision
     path = tmp_path / "small.csv"
-    path.write_text("y,p\n" + "1,0.8\n0,0.3\n1,0.6\n0,0.1\n" * 100, encoding="ascii")
+    np.savetxt(path, np.column_stack([y, p]), fmt=["%d", "%.6f"], delimiter=",", header="y,p", comments="")
     code = f"from safecal.cli.main import main; assert main(['evaluate', {str(path)!r}]) == 0"
     loaded = _modules_after(code, own="import numpy, scipy.special, polars")
     assert "safecal.cli.commands" in loaded
@@ -389,6 +400,11 @@ def test_contributing_names_files_that_are_there() -> None:
     assert len(named) > 20
     there = (root, root / "tests", PACKAGE)
     assert {name for name in named if not any((folder / name).exists() for folder in there)} == set()
+
+
+def test_lines_of_contributing_are_not_too_long() -> None:
+    text = (PACKAGE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if len(line) > 120] == []
 
 
 def test_no_name_is_hidden_by_a_module() -> None:

@@ -22,15 +22,15 @@ def shared_draws(text: str) -> list[int]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    found = set()
+    lines = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.Lambda):
             own = {argument.arg for argument in node.args.args}
             body = node.body if isinstance(node.body, list) else [node.body]
             names = [name for part in body for name in ast.walk(part) if isinstance(name, ast.Name)]
             own |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
-            found |= {name.lineno for name in names if name.id in made - own}
-    return sorted(found)
+            lines |= {name.lineno for name in names if name.id in made - own}
+    return sorted(lines)
 
 
 def test_no_test_draws_from_a_generator_of_its_module() -> None:

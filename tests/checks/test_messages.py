@@ -358,6 +358,17 @@ CASES: list[Case] = [
         ),
     ),
     (
+        "rows rounded to two decimals, with zeros, of too many classes to clip them",
+        lambda: safecal.evaluate([0, 1], [[0.07] * 14, [1.0] + [0.0] * 13]),
+        NormalisationError,
+        (
+            "`y_prob` must sum to 1 in each row, within 0.00189; got 0.98 (off by -0.02, the farthest) at row 0 "
+            "(1 of 2 rows).\n\n"
+            "Hint: these look rounded to 2 decimals, too few for 14 classes, because a rounded 0 is not impossible: "
+            "pass all digits, or `logits=`."
+        ),
+    ),
+    (
         "rows of multiples of a hundredth that were not rounded",
         lambda: safecal.evaluate([0], [[0.25, 0.25, 0.45]]),
         NormalisationError,
@@ -653,6 +664,16 @@ CASES: list[Case] = [
         lambda: safecal.evaluate([0, 1, 2], K3, clip=0.4),
         RangeError,
         "`clip` must lie strictly between 0 and 1/3; got 0.4.",
+    ),
+    (
+        "clip that makes another model",
+        lambda: safecal.evaluate([0, 1, 2], K3, clip=0.011),
+        RangeError,
+        (
+            "`clip` must be at most 0.01 for 3 classes, because more would move over 2 % of the probability of a row, "
+            "and judge another, vaguer model; got 0.011.\n\n"
+            "Hint: pass `logits=`, or probabilities with all their digits; else `clip=0.01`, and no more."
+        ),
     ),
     (
         "clip that is NaN",
@@ -1366,8 +1387,8 @@ def test_message(call: Callable[[], Any], error: type[safecal.SafecalError], tex
     assert type(caught.value) is error
     assert isinstance(caught.value, ValueError)
     start, _, end = text.partition("...")
-    found = str(caught.value)
-    assert found == text if not end else found.startswith(start) and found.endswith(end)
+    message = str(caught.value)
+    assert message == text if not end else message.startswith(start) and message.endswith(end)
 
 
 @pytest.mark.parametrize("text", [case[3] for case in CASES], ids=[case[0] for case in CASES])

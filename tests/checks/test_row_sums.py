@@ -136,9 +136,9 @@ def refused(p: Any) -> bool:
     try:
         safecal.categorical(np.zeros(len(p), dtype=int), p)
     except NormalisationError as error:
-        found = re.search(r"normalise in float32: `([^`]*)`", str(error))
-        assert found is not None
-        repaired = eval(found[1], {"y_prob": p})
+        matched = re.search(r"normalise in float32: `([^`]*)`", str(error))
+        assert matched is not None
+        repaired = eval(matched[1], {"y_prob": p})
         assert safecal.categorical(np.zeros(len(p), dtype=int), repaired).n == len(p)
         return True
     return False
@@ -188,14 +188,14 @@ def made(library: str, dtype: str, z: np.ndarray) -> Any:
 @pytest.mark.parametrize("classes", CLASSES)
 def test_which_softmaxes_pass(classes: int) -> None:
     """As in the table above; a thousand classes in float16 lie on the edge, and are left to it."""
-    found: dict[tuple[str, str], bool] = dict.fromkeys(PASSES, False)
+    refusals: dict[tuple[str, str], bool] = dict.fromkeys(PASSES, False)
     for z in logits(classes, 2_000_000):  # drawn once: that takes as long as to look at them
-        found = {kind: refused(made(*kind, z)) or before for kind, before in found.items()}
+        refusals = {kind: refused(made(*kind, z)) or before for kind, before in refusals.items()}
     for (library, dtype), last in PASSES.items():
         if classes <= last:
-            assert not found[library, dtype], (library, dtype)
+            assert not refusals[library, dtype], (library, dtype)
         elif classes > 10 * last or dtype == "bfloat16":
-            assert found[library, dtype], (library, dtype)
+            assert refusals[library, dtype], (library, dtype)
 
 
 @pytest.mark.extra

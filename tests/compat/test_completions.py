@@ -42,17 +42,17 @@ def texts(rng: np.random.Generator, n: int = 60, length: int = 12) -> tuple[list
 def test_prompts_of_vllm_are_given_text(tmp_path: Path, rng: np.random.Generator) -> None:
     owns, rows = texts(rng)
     answers = [vllm(own, log_p) for own, log_p in zip(owns, rows, strict=True)]
-    found = read_prompts(answers, vocabulary=V)
-    assert repr(found) == "720 tokens of 60 texts"
+    tokens = read_prompts(answers, vocabulary=V)
+    assert repr(tokens) == "720 tokens of 60 texts"
     truth = safecal.categorical(np.concatenate(owns), logits=np.concatenate(rows)).score().excess
-    assert (found.predictions.others[0].score().excess <= truth + 1e-9).all()
-    assert (truth <= found.predictions.score().excess + 1e-9).all()
-    evaluation = found.evaluate()
+    assert (tokens.predictions.others[0].score().excess <= truth + 1e-9).all()
+    assert (truth <= tokens.predictions.score().excess + 1e-9).all()
+    evaluation = tokens.evaluate()
     assert evaluation.tally.clusters is not None
     assert len(evaluation.tally.clusters) == 60
     path = tmp_path / "answers.jsonl"
     path.write_text("\n".join(map(json.dumps, answers)), encoding="utf-8")
-    assert read_prompts(path, vocabulary=V).predictions.ecd == found.predictions.ecd
+    assert read_prompts(path, vocabulary=V).predictions.ecd == tokens.predictions.ecd
     path.write_text(json.dumps(answers[0]), encoding="utf-8")
     assert read_prompts(str(path), vocabulary=V).predictions.n == 12
     outputs = [
@@ -65,7 +65,7 @@ def test_prompts_of_vllm_are_given_text(tmp_path: Path, rng: np.random.Generator
         )
         for own, answer in zip(owns, answers, strict=True)
     ]
-    assert read_prompts(outputs, vocabulary=V).predictions.ecd == found.predictions.ecd
+    assert read_prompts(outputs, vocabulary=V).predictions.ecd == tokens.predictions.ecd
 
 
 def test_an_echo_is_given_text_and_what_follows_is_not(rng: np.random.Generator) -> None:
@@ -81,7 +81,7 @@ def test_an_echo_is_given_text_and_what_follows_is_not(rng: np.random.Generator)
     with pytest.raises(FormError, match="must tell how many tokens were given"):
         read_prompts({"choices": answer["choices"]}, vocabulary=V)
     alone = {"token_logprobs": [None, -1.0, -2.0], "top_logprobs": [None, {"a": -1.0}, {"b": -2.0}]}
-    with pytest.raises(FormError, match="more than the tokens that are there"):
+    with pytest.raises(FormError, match="must show other likely tokens"):
         read_prompts({"choices": [{"logprobs": alone}], "usage": {"prompt_tokens": 3}}, vocabulary=V)
 
 
@@ -92,14 +92,14 @@ def chat(shown: dict[str, float]) -> dict[str, Any]:
 
 def test_chat_is_compared_with_the_right_answer() -> None:
     answers = [chat({"A": math.log(0.7), " B": math.log(0.2)}), chat({"A": math.log(0.6), "B": -3.0, "C": -9999.0})]
-    found = read_answers(answers, ["B", "A"], vocabulary=V)
+    predictions = read_answers(answers, ["B", "A"], vocabulary=V)
     wanted = safecal.bounded(
         [math.log(0.2), math.log(0.6)],
         [[math.log(0.7), math.log(0.2)], [math.log(0.6), -3.0]],
         vocabulary=V,
         text="given",
     )
-    np.testing.assert_array_equal(found.score().excess, wanted.score().excess)
+    np.testing.assert_array_equal(predictions.score().excess, wanted.score().excess)
     with pytest.raises(MissingValueError, match="'C' at answer 1"):
         read_answers(answers, ["B", "C"], vocabulary=V)
     with pytest.raises(InputError, match="as many rows"):
@@ -118,9 +118,9 @@ def test_generated_text_and_other_answers_are_refused(tmp_path: Path) -> None:
         read_prompts([{"error": "quota"}], vocabulary=V)
     with pytest.raises(FormError, match="must hold the most likely tokens"):
         read_answers([{"choices": [{"logprobs": None}]}], ["A"], vocabulary=V)
-    with pytest.raises(FormError, match="more than the tokens that are there"):
+    with pytest.raises(FormError, match="must show other likely tokens"):
         read_prompts([{"prompt_logprobs": [None, {"3": {"logprob": -2.0, "rank": 7}}]}], vocabulary=V)
-    with pytest.raises(InputError, match="at least one token"):
+    with pytest.raises(InputError, match="a text of two tokens"):
         read_prompts([{"prompt_logprobs": [None]}], vocabulary=V)
     with pytest.raises(FileError, match="is no file"):
         read_prompts(tmp_path / "none.json", vocabulary=V)

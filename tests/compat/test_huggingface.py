@@ -21,7 +21,7 @@ pytestmark = pytest.mark.extra
 
 from safecal.compat.huggingface import ClassifierRun, UnreachableError, run_classifier  # noqa: E402
 from safecal.compat.huggingface.cache import LogitCache, fingerprint  # noqa: E402
-from safecal.compat.huggingface.data import Rows, library, reaching  # noqa: E402
+from safecal.compat.huggingface.data import LabelledRows, hub_errors, load_library  # noqa: E402
 from safecal.compat.huggingface.model import Classes, log_odds, read_outcomes  # noqa: E402
 from safecal.errors import (  # noqa: E402
     EmptyError,
@@ -109,12 +109,12 @@ def plain_texts(model: Path, texts: list[str], batch: int) -> Any:
     """Predict as a short script would: Transformers and nothing else."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
     network = transformers.AutoModelForSequenceClassification.from_pretrained(model).eval()
-    found = []
+    written = []
     with torch.no_grad():
         for k in range(0, len(texts), batch):
             ready = tokenizer(texts[k : k + batch], padding=True, truncation=True, max_length=32, return_tensors="pt")
-            found.append(network(**ready).logits.double().numpy())
-    return np.concatenate(found)
+            written.append(network(**ready).logits.double().numpy())
+    return np.concatenate(written)
 
 
 def test_texts_equal_a_plain_loop(bert: Path, reviews: Path) -> None:
@@ -329,9 +329,9 @@ def test_a_torn_file_is_cut_after_its_last_whole_batch(tmp_path: Path) -> None:
     for size in range(len(whole) + 1):
         cache.path.write_bytes(whole[:size])
         with LogitCache(tmp_path, {"a": 1}) as again:
-            found = len(again.batches)
-            assert found == max(sum(end <= size for end in ends) - 1, 0)
-            for part in parts[found:]:
+            whole_batches = len(again.batches)
+            assert whole_batches == max(sum(end <= size for end in ends) - 1, 0)
+            for part in parts[whole_batches:]:
                 again.append(part)
         assert cache.path.read_bytes() == whole
 
@@ -429,12 +429,12 @@ class GatedRepoError(OSError):
 
 def test_gated_and_strange_repositories() -> None:
     gated = r"is gated .*\n\nHint: accept .*/datasets/a/b, then `hf auth login`"
-    with pytest.raises(UnreachableError, match=gated), reaching("a/b", "data", local=False):
+    with pytest.raises(UnreachableError, match=gated), hub_errors("a/b", "data", local=False):
         raise OSError("no") from GatedRepoError("403")
-    with pytest.raises(FileError, match="code of its own"), reaching("a/b", "model", local=False):
+    with pytest.raises(FileError, match="code of its own"), hub_errors("a/b", "model", local=False):
         raise ValueError("pass trust_remote_code=True")
     strange = r"^the model 'a/b' cannot be used: strange\.$"
-    with pytest.raises(FileError, match=strange), reaching("a/b", "model", local=False):
+    with pytest.raises(FileError, match=strange), hub_errors("a/b", "model", local=False):
         raise ValueError("strange")
 
 
@@ -462,11 +462,11 @@ def test_missing_libraries_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
     for module in ("transformers", "torch", "datasets", "polars", "PIL.Image"):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(MissingExtraError, match=r'pip install "safecal\[huggingface\]"'):
-            library(module, "this")
+            load_library(module, "this")
 
 
-def rows_of(labels: list[Any], numbers: list[int] | None = None) -> Rows:
-    return Rows("rows", "text", labels, numbers, lambda k: b"")
+def rows_of(labels: list[Any], numbers: list[int] | None = None) -> LabelledRows:
+    return LabelledRows("rows", "text", labels, numbers, lambda k: b"")
 
 
 def test_which_label_is_which_class() -> None:
@@ -474,8 +474,8 @@ def test_which_label_is_which_class() -> None:
 
     def y(labels: list[Any], classes: Classes, numbers: list[int] | None = None, **said: Any) -> tuple[list[int], Any]:
         options = {"positive": None, "negative": None, "positive_class": None, **said}
-        found = read_outcomes(rows_of(labels, numbers), classes, **options)
-        return found.y_true.tolist(), found.column
+        outcomes = read_outcomes(rows_of(labels, numbers), classes, **options)
+        return outcomes.y_true.tolist(), outcomes.column
 
     assert y(["cat", "DOG"], named) == ([0, 1], 1)
     assert y([True, 0, 1.0, "false"], generic) == ([1, 0, 1, 0], 1)

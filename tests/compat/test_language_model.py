@@ -85,11 +85,13 @@ def test_the_run_is_that_of_its_logits(kind: str, tmp_path: Path) -> None:
     folder = save_model(tmp_path / kind, kind)
     run = run_language_model(folder, TEXTS, text="given", batch_size=5)
     wanted = by_hand(folder, [one["text"] for one in TEXTS])
-    found = run.evaluate()
-    assert found.n == wanted.n
-    assert found.verdict.decision == wanted.verdict.decision
-    np.testing.assert_allclose([found.ecd, found.nll, found.brier], [wanted.ecd, wanted.nll, wanted.brier], rtol=1e-6)
-    np.testing.assert_allclose(found.temperature.value, wanted.temperature.value, rtol=1e-5)
+    evaluation = run.evaluate()
+    assert evaluation.n == wanted.n
+    assert evaluation.verdict.decision == wanted.verdict.decision
+    np.testing.assert_allclose(
+        [evaluation.ecd, evaluation.nll, evaluation.brier], [wanted.ecd, wanted.nll, wanted.brier], rtol=1e-6
+    )
+    np.testing.assert_allclose(evaluation.temperature.value, wanted.temperature.value, rtol=1e-5)
 
 
 def test_windows_score_every_token_once(llama: Path) -> None:
@@ -120,9 +122,9 @@ def test_groups_are_positions_kinds_and_fields(llama: Path) -> None:
     run = run_language_model(llama, TEXTS, text="given")
     assert set(run.group("position")) == {"1 to 15"}
     assert set(run.group("kind")) == {"rest of a word", "number", "punctuation"}
-    found = run.evaluate(by=["source", "kind"])
-    assert found.groups is not None
-    assert ("books", "number") in found.groups.keys
+    evaluation = run.evaluate(by=["source", "kind"])
+    assert evaluation.groups is not None
+    assert ("books", "number") in evaluation.groups.keys
     with pytest.raises(errors.OptionError, match="field of every text"):
         run.evaluate(by="author")
     assert "12 texts" in repr(run)

@@ -39,7 +39,7 @@ def mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def files(mlflow: Any, run_id: str, folder: str = "safecal") -> set[str]:
-    return {found.path for found in mlflow.MlflowClient().list_artifacts(run_id, folder)}
+    return {entry.path for entry in mlflow.MlflowClient().list_artifacts(run_id, folder)}
 
 
 def test_a_new_run(mlflow: Any, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_a_new_run(mlflow: Any, tmp_path: Path) -> None:
     assert metrics["safecal/worst_ecd_low"] == result.verdict.where[0].ecd.low
     assert result.mistakes is not None
     ratio = result.mistakes.ratio
-    found = [metrics[f"safecal/mistakes_ratio{end}"] for end in ("", "_low", "_high")]
-    assert found == [ratio.value, ratio.low, ratio.high]
+    ratios = [metrics[f"safecal/mistakes_ratio{end}"] for end in ("", "_low", "_high")]
+    assert ratios == [ratio.value, ratio.low, ratio.high]
     assert files(mlflow, run_id) == {"safecal/evaluation.json", "safecal/report.html"}
     text = Path(mlflow.MlflowClient().download_artifacts(run_id, "safecal/evaluation.json", str(tmp_path))).read_text()
     assert safecal.Evaluation.from_dict(json.loads(text)).ecd == result.ecd

@@ -25,7 +25,7 @@ class Collector:
         self.meter = self.provider.get_meter("test")
 
     def collect(self) -> tuple[Points, dict[str, Any]]:
-        found: Points = {}
+        values: Points = {}
         metrics: dict[str, Any] = {}
         data = self.reader.get_metrics_data()
         for resource in data.resource_metrics if data is not None else ():
@@ -33,8 +33,8 @@ class Collector:
                 for metric in scope.metrics:
                     metrics[metric.name] = metric
                     points = metric.data.data_points
-                    found[metric.name] = {frozenset(p.attributes.items()): p.value for p in points}
-        return found, metrics
+                    values[metric.name] = {frozenset(p.attributes.items()): p.value for p in points}
+        return values, metrics
 
 
 def rows(monitor: Monitor, drift: float, names: list[str] | None = None, seed: int = 0) -> None:
@@ -51,35 +51,35 @@ NONE: frozenset[tuple[str, Any]] = frozenset()
 def test_all_rows() -> None:
     collector, monitor = Collector(), Monitor(run_length=1e4)
     observe(monitor, collector.meter)
-    found, _ = collector.collect()
-    assert found["safecal.rows"] == {NONE: 0}
-    assert not found.get("safecal.ecd")  # there is none yet
+    values, _ = collector.collect()
+    assert values["safecal.rows"] == {NONE: 0}
+    assert not values.get("safecal.ecd")  # there is none yet
     rows(monitor, 3.0)
-    found, metrics = collector.collect()
-    assert found["safecal.rows"] == {NONE: 600}
+    values, metrics = collector.collect()
+    assert values["safecal.rows"] == {NONE: 600}
     assert metrics["safecal.rows"].data.is_monotonic
-    assert found["safecal.ecd"] == {NONE: monitor.ecd}
+    assert values["safecal.ecd"] == {NONE: monitor.ecd}
     assert metrics["safecal.ecd"].unit == "{nat}"
     over = frozenset({("direction", "over-confident")})
-    assert found["safecal.log10_e_value"][over] == pytest.approx(monitor.log_e_value() / math.log(10))
-    assert found["safecal.log10_e_value_threshold"][over] == pytest.approx(math.log10(50))
-    assert found["safecal.log10_e_value_threshold"][frozenset({("direction", "shifted up")})] == pytest.approx(2.0)
-    assert found["safecal.log10_change_threshold"] == {NONE: pytest.approx(4)}
-    active = found["safecal.alarm_active"]
+    assert values["safecal.log10_e_value"][over] == pytest.approx(monitor.log_e_value() / math.log(10))
+    assert values["safecal.log10_e_value_threshold"][over] == pytest.approx(math.log10(50))
+    assert values["safecal.log10_e_value_threshold"][frozenset({("direction", "shifted up")})] == pytest.approx(2.0)
+    assert values["safecal.log10_change_threshold"] == {NONE: pytest.approx(4)}
+    active = values["safecal.alarm_active"]
     assert active[over | {("kind", "change")}] == 1
     assert active[frozenset({("kind", "since the start"), ("direction", "under-confident")})] == 0
-    assert "safecal.group.rows" not in found
-    assert found["safecal.groups_not_shown"] == {NONE: 0}
+    assert "safecal.group.rows" not in values
+    assert values["safecal.groups_not_shown"] == {NONE: 0}
 
 
 def test_groups_are_capped() -> None:
     collector, monitor = Collector(), Monitor(grouped=True)
     observe(lambda: monitor, collector.meter, max_groups=2)
     rows(monitor, 1.0, ["a", "b", "c", "\ud800"])
-    found, _ = collector.collect()
-    assert found["safecal.groups_not_shown"] == {NONE: 2}
-    assert len(found["safecal.group.rows"]) == 2
-    assert set(found["safecal.group.rows"].values()) == {150}
+    values, _ = collector.collect()
+    assert values["safecal.groups_not_shown"] == {NONE: 2}
+    assert len(values["safecal.group.rows"]) == 2
+    assert set(values["safecal.group.rows"].values()) == {150}
     every = Collector()
     observe(monitor, every.meter)
     names = {dict(key)["group"] for key in every.collect()[0]["safecal.group.ecd"]}
@@ -92,11 +92,11 @@ def test_every_collection_shows_the_state_of_its_moment() -> None:
     key = frozenset({("group", "a")})
     for seed in range(3):
         rows(monitor, 3.0, ["a", "b"], seed=seed)
-        found, _ = collector.collect()
-        assert found["safecal.group.rows"][key] == 300 * (seed + 1)
-        assert found["safecal.group.ecd"][key] == monitor.stream("a").summary.ecd
+        values, _ = collector.collect()
+        assert values["safecal.group.rows"][key] == 300 * (seed + 1)
+        assert values["safecal.group.ecd"][key] == monitor.stream("a").summary.ecd
     active = frozenset({("group", "a"), ("kind", "change"), ("direction", "over-confident")})
-    assert found["safecal.group.alarm_active"][active] == 1
+    assert values["safecal.group.alarm_active"][active] == 1
     monitor.acknowledge(group="a")
     assert collector.collect()[0]["safecal.group.alarm_active"][active] == 0
 
@@ -108,10 +108,10 @@ def test_infinite_values_are_not_sent_and_an_impossible_outcome_shows_all_the_sa
     observe(monitor, collector.meter)
     monitor.update([0, 1], [1.0, 0.5])
     assert monitor.ecd == math.inf
-    found, _ = collector.collect()
-    assert found["safecal.impossible"] == {NONE: 1}
-    assert found["safecal.alarm_active"][frozenset({("kind", "change"), ("direction", "over-confident")})] == 1
-    assert not {"safecal.ecd", "safecal.log10_change", "safecal.log10_e_value"} & set(found)
+    values, _ = collector.collect()
+    assert values["safecal.impossible"] == {NONE: 1}
+    assert values["safecal.alarm_active"][frozenset({("kind", "change"), ("direction", "over-confident")})] == 1
+    assert not {"safecal.ecd", "safecal.log10_change", "safecal.log10_e_value"} & set(values)
     assert caplog.records == []
 
 

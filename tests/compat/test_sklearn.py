@@ -133,9 +133,9 @@ def test_rows_of_a_class_that_the_model_never_met_are_left_out_with_a_warning(rn
     model = LogisticRegression().fit(X[known], y[known])
     weight = rng.random(600)
     with pytest.warns(UserWarning, match=rf"not fitted to the class 'c': {(~known).sum()} of 600 rows are left out"):
-        found = neg_nll(model, X, y, sample_weight=weight)
-    assert found == neg_nll(model, X[known], y[known], sample_weight=weight[known])
-    with pytest.warns(UserWarning, match="left out"), pytest.raises(EmptyError, match="got others alone"):
+        score = neg_nll(model, X, y, sample_weight=weight)
+    assert score == neg_nll(model, X[known], y[known], sample_weight=weight[known])
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(EmptyError, match="got other classes only"):
         neg_nll(model, X[~known], y[~known])
     scores = {"nll": neg_nll, "safe": neg_nll_if_safe}
     order = np.argsort(y, kind="stable")
@@ -193,8 +193,8 @@ def test_scorers_travel_to_other_processes() -> None:
 def test_a_pipeline_is_scored(rng: np.random.Generator) -> None:
     X, y = three(rng)
     model = make_pipeline(StandardScaler(), LogisticRegression())
-    found = cross_validate(model, X, y, scoring={"ecd": neg_abs_ecd, "safe": neg_nll_if_safe})
-    assert (found["test_safe"] > -np.log(3)).all()
+    results = cross_validate(model, X, y, scoring={"ecd": neg_abs_ecd, "safe": neg_nll_if_safe})
+    assert (results["test_safe"] > -np.log(3)).all()
 
 
 # Cross-validations
@@ -208,9 +208,9 @@ def test_each_row_is_evaluated_by_the_model_that_did_not_see_it(rows: Any, rng: 
     folds = zip(results["estimator"], KFold(4).split(X), strict=True)
     y_prob = np.concatenate([_positive(model, X[test]) for model, (_, test) in folds])
     by_hand = safecal.evaluate(np.unique(y, return_inverse=True)[1], y_prob, **beside)
-    found = evaluate_cv_results(results, X, pd.Series(y), **beside)
-    assert found.tally == by_hand.tally
-    assert found.verdict == by_hand.verdict
+    evaluation = evaluate_cv_results(results, X, pd.Series(y), **beside)
+    assert evaluation.tally == by_hand.tally
+    assert evaluation.verdict == by_hand.verdict
 
 
 def test_a_row_that_is_predicted_twice_is_one_cluster(rng: np.random.Generator) -> None:
@@ -219,10 +219,10 @@ def test_a_row_that_is_predicted_twice_is_one_cluster(rng: np.random.Generator) 
         LogisticRegression(), X, y, cv=RepeatedKFold(n_splits=4, n_repeats=2, random_state=0),
         return_estimator=True, return_indices=True,
     )  # fmt: skip
-    found = evaluate_cv_results(results, X, y)
-    assert found.n == 400
-    assert found.tally.clusters is not None
-    assert len(found.tally.clusters) == 200
+    evaluation = evaluate_cv_results(results, X, y)
+    assert evaluation.n == 400
+    assert evaluation.tally.clusters is not None
+    assert len(evaluation.tally.clusters) == 200
 
 
 def test_folds_with_other_classes_are_put_together(rng: np.random.Generator) -> None:
@@ -234,10 +234,10 @@ def test_folds_with_other_classes_are_put_together(rng: np.random.Generator) -> 
         "indices": {"test": [rest[:100], rest[100:]]},
     }
     with pytest.warns(UserWarning, match="not fitted to the class"):
-        found = evaluate_cv_results(results, X, y)
-    assert found.n == (y[:100] != "b").sum() + (y[100:] != "c").sum()
-    assert found.tally.family == "categorical"
-    assert np.isfinite(found.nll)
+        evaluation = evaluate_cv_results(results, X, y)
+    assert evaluation.n == (y[:100] != "b").sum() + (y[100:] != "c").sum()
+    assert evaluation.tally.family == "categorical"
+    assert np.isfinite(evaluation.nll)
 
 
 def test_what_is_no_cross_validation_is_refused(rng: np.random.Generator) -> None:

@@ -101,8 +101,8 @@ def test_a_frozen_classifier_and_one_that_was_fitted_are_left_as_they_are(rng: n
     np.testing.assert_allclose(weighted.predict_proba(X), frozen.predict_proba(X), rtol=0.02)
     for model in (frozen, prefit):
         np.testing.assert_array_equal(naive.theta_, theta)
-        found = model.predict_proba(X)[:, 1]
-        np.testing.assert_allclose(found, by_hand.apply(naive.predict_proba(X)[:, 1]), rtol=1e-12)
+        mended = model.predict_proba(X)[:, 1]
+        np.testing.assert_allclose(mended, by_hand.apply(naive.predict_proba(X)[:, 1]), rtol=1e-12)
         assert model.n_features_in_ == 6
     only = prefit.fit(X[400:][y[400:] == "yes"], y[400:][y[400:] == "yes"])
     assert only.classes_.tolist() == ["no", "yes"]
@@ -153,7 +153,9 @@ def test_weights_reach_classifier_and_map(rng: np.random.Generator) -> None:
         held_out[test] = GaussianNB().fit(X[train], y[train], weight[train]).predict_proba(X[test])[:, 1]
     by_hand = safecal.recalibrate(y == "yes", held_out, method="temperature", sample_weight=weight)
     assert model.evaluation_.tally == by_hand.after.tally
-    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no `sample_weight`: the weights serve the map"):
+    with pytest.warns(
+        UserWarning, match="KNeighborsClassifier takes no `sample_weight`: the weights are used for the map"
+    ):
         SafeCalibratedClassifier(KNeighborsClassifier(20), **quick).fit(X, y, sample_weight=weight)
 
 
@@ -198,8 +200,8 @@ def test_frames_text_and_sparse_rows(rng: np.random.Generator) -> None:
     assert model.feature_names_in_.tolist() == list("abcdef")
     np.testing.assert_allclose(model.predict_proba(frame), clone(model).fit(X, y).predict_proba(X), rtol=1e-9)
     thin = SafeCalibratedClassifier(LogisticRegression(), **quick)
-    found = thin.fit(sparse.csr_matrix(X), y).predict_proba(sparse.csr_matrix(X))
-    np.testing.assert_allclose(found, clone(thin).fit(X, y).predict_proba(X), rtol=1e-6)
+    y_prob = thin.fit(sparse.csr_matrix(X), y).predict_proba(sparse.csr_matrix(X))
+    np.testing.assert_allclose(y_prob, clone(thin).fit(X, y).predict_proba(X), rtol=1e-6)
 
 
 @pytest.mark.proof
@@ -228,7 +230,7 @@ def test_folds_that_cannot_serve_are_refused(rng: np.random.Generator) -> None:
     with pytest.raises(ValueError, match=r"`cv` must predict every row once; row \d+ is predicted \d times"):
         SafeCalibratedClassifier(GaussianNB(), cv=ShuffleSplit(3, random_state=0)).fit(X, y)
     halves = [(np.flatnonzero(y != name), np.flatnonzero(y == name)) for name in ("no", "yes")]
-    with pytest.raises(ValueError, match="every class must occur outside each fold; 'no' occurs in one fold alone"):
+    with pytest.raises(ValueError, match="every class must occur outside each fold; 'no' occurs in one fold only"):
         SafeCalibratedClassifier(GaussianNB(), cv=halves).fit(X, y)
     with pytest.raises(OptionError, match="`method` must be one of 'auto'"):
         SafeCalibratedClassifier(GaussianNB(), method="platt").fit(X, y)
@@ -302,7 +304,7 @@ print(json.dumps([(r["check_name"], r["status"]) for r in check_estimator(model,
 """
     env = {**os.environ, "SCIPY_ARRAY_API": "1"}  # without it a check is skipped
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout)
-    assert len(found) > 55
-    assert {name for name, status in found if status != "passed"} <= EXPECTED
-    assert {status for _, status in found} <= {"passed", "failed"}
+    complaints = json.loads(done.stdout)
+    assert len(complaints) > 55
+    assert {name for name, status in complaints if status != "passed"} <= EXPECTED
+    assert {status for _, status in complaints} <= {"passed", "failed"}

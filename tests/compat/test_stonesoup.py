@@ -67,8 +67,8 @@ def manager(truth: Any, states: list[Any], *generators: Any, **options: Any) -> 
 
 
 def measured(state: Any, truth: Any = TRUTH, **options: Any) -> dict[str, Any]:
-    found = manager(truth, [state], **options).generate_metrics()["ecd_generator"]
-    return {title: metric.value for title, metric in found.items()}
+    metrics = manager(truth, [state], **options).generate_metrics()["ecd_generator"]
+    return {title: metric.value for title, metric in metrics.items()}
 
 
 EXACT = safecal.gaussian(TRUTH[None], MEAN[None], cov=COV).ecd
@@ -94,10 +94,10 @@ GAUSSIANS = {
 
 @pytest.mark.parametrize("name", GAUSSIANS)
 def test_gaussian_states_in_every_form(name: str) -> None:
-    found = measured(GAUSSIANS[name])
-    assert found["ECD"] == pytest.approx(EXACT, rel=1e-9)
-    assert found["NEES"] == pytest.approx(3 + 2 * EXACT, rel=1e-9)
-    assert found["ECD share lost"] == 0.0
+    metrics = measured(GAUSSIANS[name])
+    assert metrics["ECD"] == pytest.approx(EXACT, rel=1e-9)
+    assert metrics["NEES"] == pytest.approx(3 + 2 * EXACT, rel=1e-9)
+    assert metrics["ECD share lost"] == 0.0
 
 
 @pytest.mark.parametrize("kind", [GaussianMixture, GaussianMixtureUpdate])
@@ -105,14 +105,14 @@ def test_mixtures_register_as_gaussian_and_count_as_mixtures(kind: Any) -> None:
     options = {"hypothesis": None} if kind is GaussianMixtureUpdate else {}
     state = kind(components=MIXTURE, **options)
     assert isinstance(state, GaussianState)
-    found = measured(state, draws=5000, seed=1)
-    from safecal.families.mixture import gaussian_mixture
+    metrics = measured(state, draws=5000, seed=1)
+    from safecal.families.mixtures import gaussian_mixture
 
     wanted = gaussian_mixture(TRUTH[None], [0.25, 0.75], [MEAN, MEAN + 4.0], cov=[COV, 2 * COV], draws=5000, rng=2).ecd
-    assert found["ECD"] == pytest.approx(wanted, abs=0.03)
+    assert metrics["ECD"] == pytest.approx(wanted, abs=0.03)
     matched = safecal.nees(TRUTH[None], np.asarray(state.mean, dtype=float).T, cov=np.asarray(state.covar, dtype=float))
-    assert found["NEES"] == pytest.approx(matched, rel=1e-9)
-    assert abs(found["NEES"] - 3 - 2 * found["ECD"]) > 0.1
+    assert metrics["NEES"] == pytest.approx(matched, rel=1e-9)
+    assert abs(metrics["NEES"] - 3 - 2 * metrics["ECD"]) > 0.1
 
 
 PARTICLES = {
@@ -126,20 +126,20 @@ PARTICLES = {
 @pytest.mark.parametrize("name", PARTICLES)
 def test_particles_are_matched_by_their_moments(name: str) -> None:
     state = PARTICLES[name]
-    found = measured(state)
+    metrics = measured(state)
     weight = np.exp(LOG_WEIGHT)
     mean, cov = np.average(POINTS, axis=1, weights=weight), np.cov(POINTS, ddof=0, aweights=weight)
-    assert found["NEES"] == pytest.approx(safecal.nees(TRUTH[None], mean[None], cov=cov), rel=1e-9)
-    assert found["ECD"] == pytest.approx((found["NEES"] - 3) / 2, rel=1e-9)
+    assert metrics["NEES"] == pytest.approx(safecal.nees(TRUTH[None], mean[None], cov=cov), rel=1e-9)
+    assert metrics["ECD"] == pytest.approx((metrics["NEES"] - 3) / 2, rel=1e-9)
     shaped = measured(state, particles="neighbours", seed=0)
     assert shaped["ECD"] == pytest.approx(EXACT, abs=1.2)
-    assert shaped["ECD"] != found["ECD"]
+    assert shaped["ECD"] != metrics["ECD"]
 
 
 def test_an_ensemble_is_the_gaussian_of_its_members() -> None:
-    found = measured(EnsembleState(StateVectors(POINTS[:, :50]), timestamp=NOON))
+    metrics = measured(EnsembleState(StateVectors(POINTS[:, :50]), timestamp=NOON))
     wanted = safecal.nees(TRUTH[None], POINTS[:, :50].mean(axis=1)[None], cov=np.cov(POINTS[:, :50]))
-    assert found["NEES"] == pytest.approx(wanted, rel=1e-9)
+    assert metrics["NEES"] == pytest.approx(wanted, rel=1e-9)
 
 
 REFUSED = {
@@ -147,14 +147,14 @@ REFUSED = {
         KernelParticleState(StateVectors(POINTS[:, :9]), weight=np.full(9, 1 / 9), timestamp=NOON),
         "a KernelParticleState: its particles are a kernel mean embedding, not draws from a density",
     ),
-    "no uncertainty": (State(MEAN, timestamp=NOON), "a State: it states no uncertainty, or not one of a density"),
+    "no uncertainty": (State(MEAN, timestamp=NOON), "a State: it states no uncertainty, or none that has a density"),
     "grid": (
         PointMassState(StateVectors(POINTS[:, :8]), weight=np.full(8, 1 / 8), timestamp=NOON),
-        "a PointMassState: it states no uncertainty, or not one of a density",
+        "a PointMassState: it states no uncertainty, or none that has a density",
     ),
     "classes": (
         CategoricalState([0.2, 0.3, 0.5], timestamp=NOON),
-        "a CategoricalState: it states no uncertainty, or not one of a density",
+        "a CategoricalState: it states no uncertainty, or none that has a density",
     ),
     "no weights": (
         ParticleState(StateVectors(POINTS), timestamp=NOON),
@@ -176,8 +176,8 @@ def test_states_without_a_density_are_refused(name: str) -> None:
 
 def test_bearings_are_wrapped() -> None:
     state = GaussianState(StateVector([Bearing(3.1), 5.0]), np.diag([0.01, 1.0]), timestamp=NOON)
-    found = measured(state, StateVector([Bearing(-3.1), 5.0]))
-    assert found["NEES"] == pytest.approx((2 * np.pi - 6.2) ** 2 / 0.01, rel=1e-9)
+    metrics = measured(state, StateVector([Bearing(-3.1), 5.0]))
+    assert metrics["NEES"] == pytest.approx((2 * np.pi - 6.2) ** 2 / 0.01, rel=1e-9)
     plain = measured(GaussianState([3.1, 5.0], np.diag([0.01, 1.0]), timestamp=NOON), [-3.1, 5.0])
     assert plain["NEES"] == pytest.approx(6.2**2 / 0.01, rel=1e-9)  # a number is not an angle
 
@@ -314,9 +314,9 @@ def test_titles_are_unique_for_a_simple_manager() -> None:
 def test_true_states_without_an_estimate_are_lost() -> None:
     truth, track = one_run(np.random.default_rng(3))
     shorter = Track(track.states[:9])
-    found = manager(truth, shorter.states).generate_metrics()["ecd_generator"]
-    assert found["ECD share lost"].value == pytest.approx(3 / 12)
-    assert len(found["ECD at times"].value) == 9
+    metrics = manager(truth, shorter.states).generate_metrics()["ecd_generator"]
+    assert metrics["ECD share lost"].value == pytest.approx(3 / 12)
+    assert len(metrics["ECD at times"].value) == 9
 
 
 def test_several_tracks_need_an_associator() -> None:
@@ -333,10 +333,10 @@ def test_a_track_that_is_far_from_every_truth_is_measured_as_lost() -> None:
     _, far = one_run(np.random.default_rng(6), shift=5000.0)
     made = MultiManager([ECDMetric()], associator=TrackToTruth(association_threshold=30))
     made.add_data({"tracks": {far}, "groundtruth_paths": {truth}})
-    found = made.generate_metrics()["ecd_generator"]
-    assert found["ECD share lost"].value == 1.0
-    assert np.isnan(found["ECD"].value)
-    assert found["ECD at times"].value == []
+    metrics = made.generate_metrics()["ecd_generator"]
+    assert metrics["ECD share lost"].value == 1.0
+    assert np.isnan(metrics["ECD"].value)
+    assert metrics["ECD at times"].value == []
 
 
 @pytest.mark.proof
@@ -349,16 +349,16 @@ def test_monte_carlo_with_one_manager_a_run() -> None:
             kept.append(one_run(rng))
             yield in_manager(*kept[-1])
 
-    found = monte_carlo(managers())
-    assert len(found.runs) == 40
-    assert found.steps.keys == tuple(float(k) for k in range(12))
-    assert found.lost == 0
+    study = monte_carlo(managers())
+    assert len(study.runs) == 40
+    assert study.steps.keys == tuple(float(k) for k in range(12))
+    assert study.lost == 0
     x = np.stack([np.asarray(s.state_vector).ravel() for truth, _ in kept for s in truth])
     mean = np.stack([np.asarray(s.mean).ravel() for _, track in kept for s in track])
     cov = np.stack([np.asarray(s.covar) for _, track in kept for s in track])
-    assert found.ecd == pytest.approx(safecal.gaussian(x, mean, cov=cov).ecd, rel=1e-9)
-    assert found.share_inside > 0.6
-    assert found.test.p_value > 0.01
+    assert study.ecd == pytest.approx(safecal.gaussian(x, mean, cov=cov).ecd, rel=1e-9)
+    assert study.share_inside > 0.6
+    assert study.test.p_value > 0.01
     bold = monte_carlo((in_manager(*one_run(rng, optimism=3.0)) for _ in range(20)), ECDMetric(mapping=[0, 2]))
     assert bold.dimension == 2
     assert bold.verdict.decision == "UNSAFE"
@@ -376,9 +376,9 @@ def test_innovations_of_bearings_are_wrapped() -> None:
     z = StateVector([Bearing(-3.1), 100.0])
     detection = Detection(z, timestamp=prediction.timestamp, measurement_model=sensor)
     state = ExtendedKalmanUpdater(None).update(SingleHypothesis(prediction, detection))
-    found, _ = innovations([Track([prior, state])])
-    assert found.n == 1
-    assert found.ecd < 0.0
+    predictions, _ = innovations([Track([prior, state])])
+    assert predictions.n == 1
+    assert predictions.ecd < 0.0
     with pytest.raises(FormError, match="must hold updates with a Gaussian prediction"):
         innovations([Track([prior])])
 

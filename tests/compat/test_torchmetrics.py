@@ -76,64 +76,64 @@ def evaluated(preds: Any, target: Any, from_logits: bool, **options: Any) -> saf
     return safecal.evaluate(y, **form, **options)
 
 
-def assert_same_summary(found: safecal.Summary, wanted: safecal.Summary, rows_scale: float = 1e-12) -> None:
+def assert_same_summary(actual: safecal.Summary, wanted: safecal.Summary, rows_scale: float = 1e-12) -> None:
     for field in dataclasses.fields(safecal.Summary):
-        a, b = getattr(found, field.name), getattr(wanted, field.name)
+        a, b = getattr(actual, field.name), getattr(wanted, field.name)
         if field.name in ("n", "n_impossible") or b is None:
             assert a == b, field.name
         else:
             assert a == pytest.approx(b, rel=1e-12, abs=rows_scale * max(wanted.n, 1)), field.name
 
 
-def assert_same_tally(found: Tally, wanted: Tally) -> None:
-    assert found.bins is not None
+def assert_same_tally(actual: Tally, wanted: Tally) -> None:
+    assert actual.bins is not None
     assert wanted.bins is not None
     for name in ("family", "dimension", "weighted", "n_certain"):
-        assert getattr(found, name) == getattr(wanted, name), name
-    assert (found.most_entropy, found.least_excess) == pytest.approx((wanted.most_entropy, wanted.least_excess))
+        assert getattr(actual, name) == getattr(wanted, name), name
+    assert (actual.most_entropy, actual.least_excess) == pytest.approx((wanted.most_entropy, wanted.least_excess))
     for name in ("name", "keys", "bins", "top_label"):
-        assert getattr(found.bins, name) == getattr(wanted.bins, name), name
-    for a, b in zip(found.bins.summaries, wanted.bins.summaries, strict=True):
+        assert getattr(actual.bins, name) == getattr(wanted.bins, name), name
+    for a, b in zip(actual.bins.summaries, wanted.bins.summaries, strict=True):
         assert_same_summary(a, b)
-    assert_same_summary(found.summary, wanted.summary)
+    assert_same_summary(actual.summary, wanted.summary)
     if isinstance(wanted.spectrum, Cells):
-        assert isinstance(found.spectrum, Cells)
-        np.testing.assert_array_equal(found.spectrum.moments[..., 0], wanted.spectrum.moments[..., 0])
-        np.testing.assert_allclose(found.spectrum.moments, wanted.spectrum.moments, rtol=1e-11, atol=1e-11)
-        assert found.spread is None
+        assert isinstance(actual.spectrum, Cells)
+        np.testing.assert_array_equal(actual.spectrum.moments[..., 0], wanted.spectrum.moments[..., 0])
+        np.testing.assert_allclose(actual.spectrum.moments, wanted.spectrum.moments, rtol=1e-11, atol=1e-11)
+        assert actual.spread is None
         return
-    assert isinstance(found.spectrum, Nodes)
+    assert isinstance(actual.spectrum, Nodes)
     assert isinstance(wanted.spectrum, Nodes)
-    assert found.spectrum.surprises == wanted.spectrum.surprises
-    np.testing.assert_allclose(found.spectrum.sums, wanted.spectrum.sums, rtol=1e-10, atol=1e-10)
-    assert found.spread is not None
+    assert actual.spectrum.surprises == wanted.spectrum.surprises
+    np.testing.assert_allclose(actual.spectrum.sums, wanted.spectrum.sums, rtol=1e-10, atol=1e-10)
+    assert actual.spread is not None
     assert wanted.spread is not None
-    np.testing.assert_array_equal(found.spread.counts, wanted.spread.counts)
-    np.testing.assert_allclose(found.spread.sums, wanted.spread.sums, rtol=1e-11, atol=1e-11)
-    assert (found.class_sums is None) == (wanted.class_sums is None)
-    if found.class_sums is not None and wanted.class_sums is not None:
-        np.testing.assert_allclose(found.class_sums.sums, wanted.class_sums.sums, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(actual.spread.counts, wanted.spread.counts)
+    np.testing.assert_allclose(actual.spread.sums, wanted.spread.sums, rtol=1e-11, atol=1e-11)
+    assert (actual.class_sums is None) == (wanted.class_sums is None)
+    if actual.class_sums is not None and wanted.class_sums is not None:
+        np.testing.assert_allclose(actual.class_sums.sums, wanted.class_sums.sums, rtol=1e-10, atol=1e-10)
 
 
 def assert_same(metric: Any, wanted: Tally) -> None:
-    found = metric.tally()
-    assert_same_tally(found, wanted)
-    assert metric.table() == found.bins
-    assert metric.summary() == found.summary
+    tally = metric.tally()
+    assert_same_tally(tally, wanted)
+    assert metric.table() == tally.bins
+    assert metric.summary() == tally.summary
 
 
-def assert_same_evaluation(found: safecal.Evaluation, wanted: safecal.Evaluation) -> None:
+def assert_same_evaluation(actual: safecal.Evaluation, wanted: safecal.Evaluation) -> None:
     rel = 1e-6 if wanted.family == "bernoulli" else 1e-4
-    assert found.verdict.decision == wanted.verdict.decision
-    assert [place.name for place in found.verdict.where] == [place.name for place in wanted.verdict.where]
-    np.testing.assert_allclose(found.local.numbers, wanted.local.numbers, rtol=rel, atol=rel)
+    assert actual.verdict.decision == wanted.verdict.decision
+    assert [place.name for place in actual.verdict.where] == [place.name for place in wanted.verdict.where]
+    np.testing.assert_allclose(actual.local.numbers, wanted.local.numbers, rtol=rel, atol=rel)
     for name in ("temperature", "interval"):
-        a, b = getattr(found, name), getattr(wanted, name)
+        a, b = getattr(actual, name), getattr(wanted, name)
         assert a.method == b.method
         for end in ("value", "low", "high"):
             assert getattr(a, end) == pytest.approx(getattr(b, end), rel=rel, abs=1e-12, nan_ok=True), (name, end)
-    assert found.test.method == wanted.test.method
-    assert found.test.p_value == pytest.approx(wanted.test.p_value, rel=1e-4, abs=1e-300, nan_ok=True)
+    assert actual.test.method == wanted.test.method
+    assert actual.test.p_value == pytest.approx(wanted.test.p_value, rel=1e-4, abs=1e-300, nan_ok=True)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -243,10 +243,10 @@ def test_metrics_of_classes_are_those_of_safecal() -> None:
 def test_impossible_outcomes_are_counted_and_make_the_mean_infinite() -> None:
     metric = BinaryCalibration(from_logits=False)
     metric.update(torch.tensor([0.0, 0.8, 0.3]), torch.tensor([1, 1, 0]))
-    found = metric.compute()
-    assert math.isinf(float(found["ecd"]))
-    assert math.isinf(float(found["nll"]))
-    assert math.isfinite(float(found["brier"]))
+    values = metric.compute()
+    assert math.isinf(float(values["ecd"]))
+    assert math.isinf(float(values["nll"]))
+    assert math.isfinite(float(values["brier"]))
     assert metric.summary().n_impossible == 1
     assert metric.evaluation().verdict.decision == "UNSAFE"
 
@@ -358,10 +358,10 @@ def test_the_evaluation_is_that_of_safecal_on_the_same_values(make: Any, dtype: 
     preds = preds.to(dtype)
     metric = metric_of(preds, from_logits)
     metric.update(preds, target)
-    found, wanted = metric.evaluation(), evaluated(preds, target, from_logits)
-    assert_same_evaluation(found, wanted)
-    assert found.temperature.low < 2.0 < found.temperature.high
-    assert safecal.Evaluation.from_dict(found.to_dict()) == found
+    evaluation, wanted = metric.evaluation(), evaluated(preds, target, from_logits)
+    assert_same_evaluation(evaluation, wanted)
+    assert evaluation.temperature.low < 2.0 < evaluation.temperature.high
+    assert safecal.Evaluation.from_dict(evaluation.to_dict()) == evaluation
 
 
 def test_the_evaluation_takes_other_limits() -> None:
@@ -378,25 +378,25 @@ def test_metrics_have_the_reliability_of_the_rows() -> None:
     preds, target = binary(500, True, 6)
     metric = BinaryECD(from_logits=True)
     metric.update(preds, target)
-    found, wanted = metric.evaluation().reliability, evaluated(preds, target, True).reliability
-    assert found is not None
+    reliability, wanted = metric.evaluation().reliability, evaluated(preds, target, True).reliability
+    assert reliability is not None
     assert wanted is not None
-    assert found.ece_quantile == pytest.approx(wanted.ece_quantile, rel=1e-9)
+    assert reliability.ece_quantile == pytest.approx(wanted.ece_quantile, rel=1e-9)
     wide = MulticlassECD(5, from_logits=True)
     preds, target = multiclass(300, 5, True, 6)
     wide.update(preds, target)
-    found, wanted = wide.evaluation().reliability, evaluated(preds, target, True).reliability
-    assert found is not None
+    reliability, wanted = wide.evaluation().reliability, evaluated(preds, target, True).reliability
+    assert reliability is not None
     assert wanted is not None
-    assert found.ece_quantile == pytest.approx(wanted.ece_quantile, rel=1e-6)
+    assert reliability.ece_quantile == pytest.approx(wanted.ece_quantile, rel=1e-6)
 
 
 def test_nodes_are_those_of_numpy_however_far_apart_the_classes_are() -> None:
     rng = np.random.default_rng(23)
     gaps = np.abs(rng.normal(0.0, 1.0, (400, 30))) * rng.choice([1e-6, 1.0, 40.0, 900.0], (400, 1))
     gaps[:, 0], gaps[::7, 1:] = np.inf, np.inf
-    found = node_columns(torch.tensor(gaps)).numpy()
-    np.testing.assert_allclose(found.sum(1), node_rows(gaps).sum(axis=2).ravel(), rtol=1e-12)
+    nodes = node_columns(torch.tensor(gaps)).numpy()
+    np.testing.assert_allclose(nodes.sum(1), node_rows(gaps).sum(axis=2).ravel(), rtol=1e-12)
 
 
 def test_logits_beyond_all_measure_leave_the_sums_finite() -> None:
@@ -710,10 +710,10 @@ def test_a_collection_shares_one_update() -> None:
     )
     for rows in (slice(0, 150), slice(150, 400)):
         both.update(preds[rows], target[rows])
-    found = both.compute()
+    values = both.compute()
     wanted = evaluated(preds, target, True)
     assert len(both.compute_groups) == 1
-    assert float(found["ecd"]) == pytest.approx(wanted.ecd, rel=1e-12)
+    assert float(values["ecd"]) == pytest.approx(wanted.ecd, rel=1e-12)
     named = torchmetrics.MetricCollection([BinaryCalibration(from_logits=True)], prefix="val_")
     assert "val_ece" in named(preds, target)
 
@@ -776,12 +776,12 @@ for name, share in shares.items():
             binary.update(torch.tensor(data["p"][rows]), torch.tensor(data["y"][rows]))
             wide.update(torch.tensor(data["z"][rows]), torch.tensor(data["c"][rows]))
     local = binary.sums.clone()
-    found = {key: float(value) for key, value in binary.compute().items()}
+    metrics = {key: float(value) for key, value in binary.compute().items()}
     table = binary.table()
     assert torch.equal(binary.sums, local)  # and each process goes on with its own
-    said = {"n": table.total.n, "decision": binary.evaluation().verdict.decision, "wide_ecd": float(wide.compute())}
+    results = {"n": table.total.n, "decision": binary.evaluation().verdict.decision, "wide_ecd": float(wide.compute())}
     with open(f"{folder}/{name}-{rank}.pickle", "wb") as file:
-        pickle.dump((binary.tally(), wide.tally(), said | found), file)
+        pickle.dump((binary.tally(), wide.tally(), results | metrics), file)
 torch.distributed.destroy_process_group()
 """
 

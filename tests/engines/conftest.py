@@ -26,9 +26,9 @@ def sessions() -> Iterator[Callable[[], Any]]:
     sql = pytest.importorskip("pyspark.sql")
 
     def session() -> Any:
-        found = sql.SparkSession.getActiveSession()
-        if found is not None:
-            return found
+        active = sql.SparkSession.getActiveSession()
+        if active is not None:
+            return active
         with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
             warnings.simplefilter("ignore")  # PySpark warns of pandas 3
             patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)
@@ -36,9 +36,9 @@ def sessions() -> Iterator[Callable[[], Any]]:
             return sql.SparkSession.builder.master("local[2]").config(map=SPARK).getOrCreate()
 
     yield session
-    found = sql.SparkSession.getActiveSession()
-    if found is not None:
-        found.stop()
+    active = sql.SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import safecal
 from safecal import Evaluation
 from safecal._sums import tally as tally_module
 from safecal.engines import batches as engine
-from safecal.engines.batches import Batch, evaluate_batches, in_pairs
+from safecal.engines.batches import Batch, add_in_pairs, evaluate_batches
 from safecal.errors import FormError, LabelError, MergeError, OptionError, ShapeError
 
 RNG = np.random.default_rng(2)
@@ -45,30 +45,30 @@ def cut(size: int, scale: float = 1.0, classes: bool = False, **columns: Any) ->
 @pytest.mark.proof  # of a few rows, `test_one_verdict` holds the same
 @pytest.mark.parametrize("size", [50, 999, 6000, 10_000])
 def test_what_fits_is_evaluated_whole(size: int) -> None:
-    found = evaluate_batches(lambda: cut(size))
-    assert found == safecal.evaluate(Y, logits=LOGITS)
-    found = evaluate_batches(lambda: cut(size, by=SITE, cluster=DAY, weight=WEIGHT))
-    assert found == safecal.evaluate(Y, logits=LOGITS, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
+    evaluation = evaluate_batches(lambda: cut(size))
+    assert evaluation == safecal.evaluate(Y, logits=LOGITS)
+    evaluation = evaluate_batches(lambda: cut(size, by=SITE, cluster=DAY, weight=WEIGHT))
+    assert evaluation == safecal.evaluate(Y, logits=LOGITS, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
 
 
-def _same_sums(found: Evaluation, whole: Evaluation) -> None:
+def _same_sums(actual: Evaluation, whole: Evaluation) -> None:
     for name in ("ecd", "nll", "ece", "esce", "brier", "accuracy"):
-        assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-10)
-    assert found.histogram.counts == pytest.approx(whole.histogram.counts)
-    assert found.n_certain == whole.n_certain
-    assert found.family == whole.family
-    assert found.tally.most_entropy == whole.tally.most_entropy
+        assert getattr(actual, name) == pytest.approx(getattr(whole, name), rel=1e-10)
+    assert actual.histogram.counts == pytest.approx(whole.histogram.counts)
+    assert actual.n_certain == whole.n_certain
+    assert actual.family == whole.family
+    assert actual.tally.most_entropy == whole.tally.most_entropy
 
 
 @pytest.mark.parametrize("classes", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 @pytest.mark.parametrize("size", [100, 1700])
 def test_sums_beyond_give_the_same_metrics_and_the_same_verdict(size: int, scale: float, classes: bool) -> None:
-    found = evaluate_batches(lambda: cut(size, scale, classes), max_rows=2000)
+    evaluation = evaluate_batches(lambda: cut(size, scale, classes), max_rows=2000)
     whole = safecal.evaluate(KIND, logits=scale * MANY) if classes else safecal.evaluate(Y, logits=scale * LOGITS)
-    _same_sums(found, whole)
-    assert found.verdict.decision == whole.verdict.decision == ("SAFE" if scale == 1.0 else "UNSAFE")
-    for a, b in ((found.interval, whole.interval), (found.temperature, whole.temperature)):
+    _same_sums(evaluation, whole)
+    assert evaluation.verdict.decision == whole.verdict.decision == ("SAFE" if scale == 1.0 else "UNSAFE")
+    for a, b in ((evaluation.interval, whole.interval), (evaluation.temperature, whole.temperature)):
         assert a.method == b.method
         for name in ("value", "low", "high"):
             assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-9, abs=1e-12)
@@ -90,29 +90,29 @@ def test_parts_are_added_in_their_order_and_copied_seldom(size: int) -> None:
         return a + b
 
     parts = [chr(k) for k in range(40, 40 + size)]
-    assert in_pairs(parts, add) == "".join(parts)
+    assert add_in_pairs(parts, add) == "".join(parts)
     assert copied <= size * np.ceil(np.log2(size))
-    assert in_pairs([], add) is None
+    assert add_in_pairs([], add) is None
 
 
 @pytest.mark.proof
 def test_weights_groups_and_clusters_beyond() -> None:
     columns = {"by": SITE, "weight": WEIGHT, "cluster": DAY}
-    found = evaluate_batches(lambda: cut(700, **columns), max_rows=1000)
+    evaluation = evaluate_batches(lambda: cut(700, **columns), max_rows=1000)
     whole = safecal.evaluate(Y, logits=LOGITS, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
-    _same_sums(found, whole)
-    assert found.groups is not None
+    _same_sums(evaluation, whole)
+    assert evaluation.groups is not None
     assert whole.groups is not None
-    assert {k: s.n for k, s in found.groups.items()} == {k: s.n for k, s in whole.groups.items()}
-    assert found.test.p_value == pytest.approx(whole.test.p_value, rel=1e-9)
-    assert "on 30 clusters" in found.interval.method
+    assert {k: s.n for k, s in evaluation.groups.items()} == {k: s.n for k, s in whole.groups.items()}
+    assert evaluation.test.p_value == pytest.approx(whole.test.p_value, rel=1e-9)
+    assert "on 30 clusters" in evaluation.interval.method
 
 
 def test_quantile_bins_beyond() -> None:
-    found = evaluate_batches(lambda: cut(700), bins=6, strategy="quantile", max_rows=1000)
-    assert found.bins is not None
-    assert [s.n for s in found.bins.summaries] == pytest.approx([1000] * 6, abs=3)
-    assert found.ecd == pytest.approx(safecal.evaluate(Y, logits=LOGITS).ecd, rel=1e-10)
+    evaluation = evaluate_batches(lambda: cut(700), bins=6, strategy="quantile", max_rows=1000)
+    assert evaluation.bins is not None
+    assert [s.n for s in evaluation.bins.summaries] == pytest.approx([1000] * 6, abs=3)
+    assert evaluation.ecd == pytest.approx(safecal.evaluate(Y, logits=LOGITS).ecd, rel=1e-10)
     with pytest.raises(OptionError, match="can be read only once"):
         evaluate_batches(lambda: cut(700), strategy="quantile", max_rows=1000, once=True)
 
@@ -145,10 +145,10 @@ def test_an_impossible_outcome_beyond() -> None:
         yield from cut(700)
         yield Batch(safecal.bernoulli([1], logits=[-np.inf]))
 
-    found = evaluate_batches(with_one, max_rows=1000)
-    assert found.ecd == np.inf
-    assert found.verdict.decision == "UNSAFE"
-    assert found.verdict.n_impossible == 1
+    evaluation = evaluate_batches(with_one, max_rows=1000)
+    assert evaluation.ecd == np.inf
+    assert evaluation.verdict.decision == "UNSAFE"
+    assert evaluation.verdict.n_impossible == 1
 
 
 def test_rows_are_taken_and_joined() -> None:

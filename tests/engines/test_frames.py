@@ -15,7 +15,7 @@ from safecal import Bins, Evaluation, Limits, Summary
 from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
 from safecal._sums import tally as tally_module
 from safecal._sums.cells import Cells, WeightedCells
-from safecal._sums.histogram import _cells
+from safecal._sums.histogram import _cell_numbers
 from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
 from safecal.engines.batches import evaluate_batches
@@ -38,15 +38,15 @@ nw = pytest.importorskip("narwhals")
 pa = pytest.importorskip("pyarrow")
 
 from safecal.engines import frames as frames_module  # noqa: E402
-from safecal.engines.expressed.cells import histogram_cell, odds_cell, weighted_cell  # noqa: E402
+from safecal.engines.expressed import express  # noqa: E402
+from safecal.engines.expressed.cells import add_histogram_cell, add_odds_cell, add_weighted_cell  # noqa: E402
 from safecal.engines.expressed.formulas import (  # noqa: E402
-    collected,
+    collect_numbers,
     log1p,
     one_minus_exp,
 )
-from safecal.engines.expressed.pipeline import express  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
-from safecal.engines.workers import rows_of, tables  # noqa: E402
+from safecal.engines.partitions import rows_of, tables  # noqa: E402
 from safecal.inputs.columns import Columns  # noqa: E402
 from safecal.inputs.reader import Reader  # noqa: E402
 
@@ -180,10 +180,10 @@ def one_batch(columns: Columns, table: Any) -> Any:
     return Reader(columns).batch(next(rows_of([table], columns.names)))
 
 
-def _close(found: Summary, whole: Summary) -> None:
-    assert (found.n, found.n_impossible) == (whole.n, whole.n_impossible)
+def _close(actual: Summary, whole: Summary) -> None:
+    assert (actual.n, actual.n_impossible) == (whole.n, whole.n_impossible)
     for field in fields(Summary):
-        a, b = getattr(found, field.name), getattr(whole, field.name)
+        a, b = getattr(actual, field.name), getattr(whole, field.name)
         assert (a is None) == (b is None), field.name
         if a is not None and np.isfinite(b):
             assert abs(a - b) <= 1e-12 * _terms(whole, field.name, b), field.name
@@ -212,11 +212,11 @@ def test_the_same_sums_from_every_engine(asked: Callable[[Any], Any], case: str)
     columns, bins, on = CASES[case]
     plan = Plan.of(one_batch(columns, TABLE).predictions, bins, on)
     whole = _tally(columns, TABLE, plan).in_order()
-    found = express(nw.from_native(asked(TABLE)).lazy(), columns).tally(plan).in_order()
-    _close(found.summary, whole.summary)
+    tally = express(nw.from_native(asked(TABLE)).lazy(), columns).tally(plan).in_order()
+    _close(tally.summary, whole.summary)
     for name in ("family", "dimension", "most_entropy", "least_excess", "weighted", "n_certain"):
-        assert getattr(found, name) == getattr(whole, name), name
-    for table, other in ((found.bins, whole.bins), (found.groups, whole.groups)):
+        assert getattr(tally, name) == getattr(whole, name), name
+    for table, other in ((tally.bins, whole.bins), (tally.groups, whole.groups)):
         assert (table is None) == (other is None)
         if table is not None and other is not None:
             assert (table.name, table.keys, table.bins, table.top_label) == (
@@ -224,28 +224,28 @@ def test_the_same_sums_from_every_engine(asked: Callable[[Any], Any], case: str)
             )  # fmt: skip
             for a, b in zip(table.summaries, other.summaries, strict=True):
                 _close(a, b)
-    _same_spectrum(found, whole)
+    _same_spectrum(tally, whole)
 
 
-def _same_spectrum(found: Tally, whole: Tally) -> None:
+def _same_spectrum(actual: Tally, whole: Tally) -> None:
     """Hold cells to those of the rows; the last digit of a logarithm may carry a row over an edge, and none does."""
     if isinstance(whole.spectrum, Cells):
-        assert isinstance(found.spectrum, Cells)
-        np.testing.assert_array_equal(found.spectrum.moments[..., 0], whole.spectrum.moments[..., 0])
+        assert isinstance(actual.spectrum, Cells)
+        np.testing.assert_array_equal(actual.spectrum.moments[..., 0], whole.spectrum.moments[..., 0])
         scale = whole.spectrum.moments[..., :1] * (CENTRES - LOWEST)[:, None, None, None] ** np.arange(4)
-        assert (np.abs(found.spectrum.moments - whole.spectrum.moments) <= 1e-12 * scale)[:-1].all()
-        np.testing.assert_allclose(found.spectrum.moments[-1], whole.spectrum.moments[-1], rtol=1e-12)
+        assert (np.abs(actual.spectrum.moments - whole.spectrum.moments) <= 1e-12 * scale)[:-1].all()
+        np.testing.assert_allclose(actual.spectrum.moments[-1], whole.spectrum.moments[-1], rtol=1e-12)
     elif isinstance(whole.spectrum, WeightedCells):
-        assert isinstance(found.spectrum, WeightedCells)
-        np.testing.assert_array_equal(found.spectrum.keys, whole.spectrum.keys)
-        np.testing.assert_array_equal(found.spectrum.moments[:, 0], whole.spectrum.moments[:, 0])
-        np.testing.assert_allclose(found.spectrum.moments, whole.spectrum.moments, rtol=1e-9, atol=1e-12)
+        assert isinstance(actual.spectrum, WeightedCells)
+        np.testing.assert_array_equal(actual.spectrum.keys, whole.spectrum.keys)
+        np.testing.assert_array_equal(actual.spectrum.moments[:, 0], whole.spectrum.moments[:, 0])
+        np.testing.assert_allclose(actual.spectrum.moments, whole.spectrum.moments, rtol=1e-9, atol=1e-12)
     else:
-        assert found.spectrum is whole.spectrum is None
-        assert found.spread is not None
+        assert actual.spectrum is whole.spectrum is None
+        assert actual.spread is not None
         assert whole.spread is not None
-    assert found.histogram.counts == pytest.approx(whole.histogram.counts, rel=1e-12, abs=1e-9)
-    assert found.histogram.sums == pytest.approx(whole.histogram.sums, rel=1e-9, abs=1e-9)
+    assert actual.histogram.counts == pytest.approx(whole.histogram.counts, rel=1e-12, abs=1e-9)
+    assert actual.histogram.sums == pytest.approx(whole.histogram.sums, rel=1e-9, abs=1e-9)
 
 
 CLUSTERED = list(product(["y_prob", "logits", "gaussian"], [False, True]))
@@ -263,32 +263,32 @@ def test_the_same_clusters_from_every_engine(asked: Callable[[Any], Any], case: 
         cluster="day",
         sample_weight="w" if weighted else None,
     )
-    found = express(nw.from_native(asked(TABLE)).lazy(), columns).tally(Plan())
+    tally = express(nw.from_native(asked(TABLE)).lazy(), columns).tally(Plan())
     whole = _tally(columns, TABLE, Plan())
-    assert found.clusters is not None
+    assert tally.clusters is not None
     assert whole.clusters is not None
-    assert found.clusters.keys == whole.clusters.keys
-    np.testing.assert_allclose(found.clusters.sums, whole.clusters.sums, rtol=1e-12, atol=1e-12)
-    assert found.pairs is not None
+    assert tally.clusters.keys == whole.clusters.keys
+    np.testing.assert_allclose(tally.clusters.sums, whole.clusters.sums, rtol=1e-12, atol=1e-12)
+    assert tally.pairs is not None
     assert whole.pairs is not None
-    assert (found.pairs.clusters, found.pairs.keys) == (whole.pairs.clusters, whole.pairs.keys)
-    np.testing.assert_array_equal(found.pairs.cluster, whole.pairs.cluster)
-    np.testing.assert_array_equal(found.pairs.key, whole.pairs.key)
-    np.testing.assert_allclose(found.pairs.sums, whole.pairs.sums, rtol=1e-12, atol=1e-12)
+    assert (tally.pairs.clusters, tally.pairs.keys) == (whole.pairs.clusters, whole.pairs.keys)
+    np.testing.assert_array_equal(tally.pairs.cluster, whole.pairs.cluster)
+    np.testing.assert_array_equal(tally.pairs.key, whole.pairs.key)
+    np.testing.assert_allclose(tally.pairs.sums, whole.pairs.sums, rtol=1e-12, atol=1e-12)
 
 
 def test_quantiles_from_every_engine(asked: Callable[[Any], Any]) -> None:
     columns = Columns("happened", ("z",), "logits", cluster="day", sample_weight="w")
-    found = express(nw.from_native(asked(FINITE)).lazy(), columns).evaluate(6, None, "quantile", LIMITS)
+    evaluation = express(nw.from_native(asked(FINITE)).lazy(), columns).evaluate(6, None, "quantile", LIMITS)
     cut = [one_batch(columns, FINITE.slice(start, 1000)) for start in range(0, 4000, 1000)]
     batched = evaluate_batches(lambda: cut, bins=6, strategy="quantile", max_rows=100)
-    assert found.bins is not None
+    assert evaluation.bins is not None
     assert batched.bins is not None
-    assert found.bins.keys == batched.bins.keys
-    assert [s.n for s in found.bins.summaries] == [s.n for s in batched.bins.summaries]
-    assert found.test.p_value == pytest.approx(batched.test.p_value, rel=1e-9)
-    assert found.interval.high == pytest.approx(batched.interval.high, rel=1e-9)
-    assert found.verdict.decision == batched.verdict.decision
+    assert evaluation.bins.keys == batched.bins.keys
+    assert [s.n for s in evaluation.bins.summaries] == [s.n for s in batched.bins.summaries]
+    assert evaluation.test.p_value == pytest.approx(batched.test.p_value, rel=1e-9)
+    assert evaluation.interval.high == pytest.approx(batched.interval.high, rel=1e-9)
+    assert evaluation.verdict.decision == batched.verdict.decision
 
 
 BAD: list[tuple[str, dict[str, Any], dict[str, Any], type[Exception], int]] = [
@@ -349,10 +349,10 @@ def test_bad_rows_are_refused_alike(asked: Callable[[Any], Any], bad: str) -> No
     table = pa.table(data)
     with pytest.raises(error) as core:
         _evaluated(columns, table)
-    with pytest.raises(error) as found:
+    with pytest.raises(error) as refusal:
         express(nw.from_native(asked(table)).lazy(), columns).evaluate(None, None, "uniform", LIMITS)
-    a, b = core.value.complaint, found.value.complaint  # type: ignore[attr-defined]
-    assert type(found.value) is type(core.value)
+    a, b = core.value.complaint, refusal.value.complaint  # type: ignore[attr-defined]
+    assert type(refusal.value) is type(core.value)
     if error is MissingValueError:
         assert a.argument in columns.names
     assert (a.argument, a.rule) == (b.argument, b.rule)
@@ -374,7 +374,7 @@ def test_small_numbers_keep_their_digits(asked: Callable[[Any], Any]) -> None:
     near = np.where(np.exp(-x) > 0.5, np.exp(-x), 1.0)
     frame = nw.from_native(asked(pa.table({"x": x, "t": np.exp(-x), "near": near}))).lazy()
     c, t = nw.col("x"), nw.col("t")
-    found = collected(
+    sums = collect_numbers(
         frame.select(
             up=log1p(c, 1.0 + c),
             down=0.0 - log1p(0.0 - 0.5 * c, 1.0 - 0.5 * c),
@@ -384,7 +384,7 @@ def test_small_numbers_keep_their_digits(asked: Callable[[Any], Any]) -> None:
     )
     expected = {"up": np.log1p(x), "down": -np.log1p(-0.5 * x), "far": np.log1p(1e300 * x), "gap": -np.expm1(-x)}
     for name, values in expected.items():
-        np.testing.assert_allclose(np.sort(found[name]), values, rtol=1e-15)
+        np.testing.assert_allclose(np.sort(sums[name]), values, rtol=1e-15)
 
 
 def _edges(per_octave: int, low: int, high: int) -> Any:
@@ -397,8 +397,8 @@ def test_cells_are_those_of_the_histogram(asked: Callable[[Any], Any]) -> None:
     sizes = np.concatenate([_edges(8, -24, 18), [0.0, 1e-300, 1e300]])
     excess = np.concatenate([sizes, -sizes])
     frame = nw.from_native(asked(pa.table({"excess": excess}))).lazy()
-    found = collected(histogram_cell(frame).select("excess", "cell"))
-    np.testing.assert_array_equal(found["cell"], _cells(found["excess"]))
+    sums = collect_numbers(add_histogram_cell(frame).select("excess", "cell"))
+    np.testing.assert_array_equal(sums["cell"], _cell_numbers(sums["excess"]))
 
 
 def _rows(asked: Callable[[Any], Any], **columns: Any) -> Any:
@@ -413,30 +413,30 @@ def test_cells_are_those_of_the_log_odds(asked: Callable[[Any], Any]) -> None:
     near += [np.nextafter(beside, side) for beside in near for side in (0.0, np.inf)]
     odds = np.concatenate([edges, *near, [0.0, 1e300]])
     assert np.isin(LOWEST, odds).all()
-    frame, size = odds_cell(_rows(asked, odds=odds))
+    frame, size = add_odds_cell(_rows(asked, odds=odds))
     assert size == 4 * CELLS
-    found = collected(frame.select("odds", "cell", "inside", "d1", "d2", "d3", "agree", "likely"))
-    number = cell_numbers(found["odds"])
-    wrong, positive = 1.0 - found["agree"], found["likely"]
-    np.testing.assert_array_equal(found["cell"], 4 * number + 2 * wrong + positive)
+    sums = collect_numbers(frame.select("odds", "cell", "inside", "d1", "d2", "d3", "agree", "likely"))
+    number = cell_numbers(sums["odds"])
+    wrong, positive = 1.0 - sums["agree"], sums["likely"]
+    np.testing.assert_array_equal(sums["cell"], 4 * number + 2 * wrong + positive)
     for k in range(0, len(odds), 41):  # each alone in its cell, so that moments are the row's own
-        one = cell_moments(found["odds"][k : k + 1], wrong[k : k + 1] == 1.0, positive[k : k + 1] == 1.0)
-        moments = [found[name][k] for name in ("inside", "d1", "d2", "d3")]
-        np.testing.assert_array_equal(one.reshape(-1, 4)[int(found["cell"][k])], moments)
+        one = cell_moments(sums["odds"][k : k + 1], wrong[k : k + 1] == 1.0, positive[k : k + 1] == 1.0)
+        moments = [sums[name][k] for name in ("inside", "d1", "d2", "d3")]
+        np.testing.assert_array_equal(one.reshape(-1, 4)[int(sums["cell"][k])], moments)
 
 
 def test_cells_are_those_of_log_odds_and_weights(asked: Callable[[Any], Any]) -> None:
     w = np.concatenate([_edges(4, -249, 249), 0.1 * np.arange(1, 300), [1e-75, 1e75]])
     odds = np.resize(np.concatenate([_edges(8, -10, 23), [0.0, 1e300]]), len(w))
-    frame, size = weighted_cell(_rows(asked, odds=odds, weight=w))
+    frame, size = add_weighted_cell(_rows(asked, odds=odds, weight=w))
     names = ("inside", "dl", "dw", "dl2", "dw2", "dlw")
-    found = collected(frame.select("odds", "weight", "cell", "agree", "likely", *names))
+    sums = collect_numbers(frame.select("odds", "weight", "cell", "agree", "likely", *names))
     for k in range(len(w)):
         one = slice(k, k + 1)
-        whole = WeightedCells.of(found["odds"][one], found["weight"][one], found["agree"][one] == 0.0,
-                                 found["likely"][one] == 1.0)  # fmt: skip
-        assert whole.keys[0] == found["cell"][k] < size
-        np.testing.assert_array_equal(whole.moments[0], [found[name][k] for name in names])
+        whole = WeightedCells.of(sums["odds"][one], sums["weight"][one], sums["agree"][one] == 0.0,
+                                 sums["likely"][one] == 1.0)  # fmt: skip
+        assert whole.keys[0] == sums["cell"][k] < size
+        np.testing.assert_array_equal(whole.moments[0], [sums[name][k] for name in names])
 
 
 def _front(frame: Any, **options: Any) -> Evaluation:
@@ -444,41 +444,41 @@ def _front(frame: Any, **options: Any) -> Evaluation:
 
 
 def test_what_fits_is_evaluated_whole(engine: Callable[[Any], Any]) -> None:
-    found = _front(engine(FINITE))
+    evaluation = _front(engine(FINITE))
     rows = one_batch(Columns("happened", ("z",), "logits", by=("site", "year"), sample_weight="w"), FINITE)
     whole = evaluate_predictions(rows.predictions, by=rows.by, sample_weight=rows.sample_weight)
-    assert found.groups is not None
+    assert evaluation.groups is not None
     assert whole.groups is not None
-    assert found.groups.keys == whole.groups.keys
-    assert found.ecd == pytest.approx(whole.ecd, rel=1e-12)
-    assert found.test.method == whole.test.method
-    assert found.reliability is not None
-    assert found.temperature.low == pytest.approx(whole.temperature.low, rel=1e-9)
+    assert evaluation.groups.keys == whole.groups.keys
+    assert evaluation.ecd == pytest.approx(whole.ecd, rel=1e-12)
+    assert evaluation.test.method == whole.test.method
+    assert evaluation.reliability is not None
+    assert evaluation.temperature.low == pytest.approx(whole.temperature.low, rel=1e-9)
 
 
 def test_what_does_not_fit_is_evaluated_from_sums(engine: Callable[[Any], Any]) -> None:
-    found, whole = _front(engine(FINITE), max_rows=1000), _front(FINITE)
+    evaluation, whole = _front(engine(FINITE), max_rows=1000), _front(FINITE)
     for name in ("ecd", "nll", "ece", "esce", "brier", "accuracy"):
-        assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-11)
-    assert found.groups is not None
+        assert getattr(evaluation, name) == pytest.approx(getattr(whole, name), rel=1e-11)
+    assert evaluation.groups is not None
     assert whole.groups is not None
-    assert found.groups.keys == whole.groups.keys
-    assert (found.n_certain, found.family) == (whole.n_certain, whole.family)
-    assert found.tally.most_entropy == whole.tally.most_entropy
-    assert found.temperature.value == pytest.approx(whole.temperature.value, rel=1e-9)
-    assert found.temperature.high == pytest.approx(whole.temperature.high, rel=1e-9)
-    assert found.verdict.decision == whole.verdict.decision
+    assert evaluation.groups.keys == whole.groups.keys
+    assert (evaluation.n_certain, evaluation.family) == (whole.n_certain, whole.family)
+    assert evaluation.tally.most_entropy == whole.tally.most_entropy
+    assert evaluation.temperature.value == pytest.approx(whole.temperature.value, rel=1e-9)
+    assert evaluation.temperature.high == pytest.approx(whole.temperature.high, rel=1e-9)
+    assert evaluation.verdict.decision == whole.verdict.decision
 
 
 def test_gaussians_through_the_front_door(engine: Callable[[Any], Any]) -> None:
     names = {"x_true": "x", "mean": "mu", "std": "sd"}
     whole = safecal.gaussian(TABLE["x"], TABLE["mu"], std=np.array(TABLE["sd"])).evaluate()
     for options in ({}, {"max_rows": 1000}):
-        found = evaluate_frame(engine(TABLE), **names, **options)
-        assert found.ecd == pytest.approx(whole.ecd, rel=1e-11)
-        assert found.temperature.value == pytest.approx(whole.temperature.value, rel=1e-9)
-        assert found.temperature.low == pytest.approx(whole.temperature.low, rel=1e-9)
-        assert found.bins is None
+        evaluation = evaluate_frame(engine(TABLE), **names, **options)
+        assert evaluation.ecd == pytest.approx(whole.ecd, rel=1e-11)
+        assert evaluation.temperature.value == pytest.approx(whole.temperature.value, rel=1e-9)
+        assert evaluation.temperature.low == pytest.approx(whole.temperature.low, rel=1e-9)
+        assert evaluation.bins is None
     binned = evaluate_frame(engine(TABLE), **names, bins=4, strategy="quantile", max_rows=1000)
     assert binned.bins is not None
     assert [s.n for s in binned.bins.summaries] == pytest.approx([1000] * 4, abs=5)
@@ -535,8 +535,8 @@ def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_frames_of_narwhals_are_taken() -> None:
-    found = evaluate_frame(nw.from_native(FINITE), y_true="happened", logits="z")
-    assert found == evaluate_frame(FINITE, y_true="happened", logits="z")
+    evaluation = evaluate_frame(nw.from_native(FINITE), y_true="happened", logits="z")
+    assert evaluation == evaluate_frame(FINITE, y_true="happened", logits="z")
 
 
 def test_one_class_a_column(engine: Callable[[Any], Any]) -> None:
@@ -545,8 +545,8 @@ def test_one_class_a_column(engine: Callable[[Any], Any]) -> None:
     kind = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
     frame = engine(pa.table({"kind": kind, "a": z[:, 0], "b": z[:, 1], "c": z[:, 2]}))
     for rows in (1000, 100):
-        found = evaluate_frame(frame, y_true="kind", logits=["a", "b", "c"], max_rows=rows)
-        assert found.ecd == pytest.approx(safecal.evaluate(kind, logits=z).ecd, rel=1e-11)
+        evaluation = evaluate_frame(frame, y_true="kind", logits=["a", "b", "c"], max_rows=rows)
+        assert evaluation.ecd == pytest.approx(safecal.evaluate(kind, logits=z).ecd, rel=1e-11)
 
 
 def test_narwhals_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -566,11 +566,11 @@ def test_empty_and_tiny_partitions(kind: str, request: pytest.FixtureRequest) ->
         dd = pytest.importorskip("dask.dataframe")
         rows, cuts = few.to_pandas(), [0, 0, 0, 1, 2, 2, 30, 40]
         frame = dd.concat([dd.from_pandas(rows.iloc[a:b], npartitions=1) for a, b in pairwise(cuts)])
-    found = evaluate_frame(frame, y_true="happened", logits="z", by="site", max_rows=0)
-    _close(found.summary, whole.summary)
-    assert found.groups is not None
+    evaluation = evaluate_frame(frame, y_true="happened", logits="z", by="site", max_rows=0)
+    _close(evaluation.summary, whole.summary)
+    assert evaluation.groups is not None
     assert whole.groups is not None
-    assert found.groups.keys == whole.groups.keys
+    assert evaluation.groups.keys == whole.groups.keys
 
 
 @pytest.mark.extra
@@ -603,7 +603,7 @@ def test_databases_elsewhere_are_asked_for_sums(monkeypatch: pytest.MonkeyPatch)
     calls = []
     monkeypatch.setattr(frames_module, "express", lambda *given: calls.append(given) or express(*given))
     frame = _ibis(FINITE)
-    monkeypatch.setattr(frames_module, "_NEAR", ())  # as if it were a server
+    monkeypatch.setattr(frames_module, "_LOCAL_BACKENDS", ())  # as if it were a server
     far = evaluate_frame(frame, y_true="happened", logits="z", max_rows=100)
     assert len(calls) == 1
     whole = evaluate_frame(FINITE, y_true="happened", logits="z")
@@ -618,15 +618,15 @@ def test_a_query_of_ibis_is_read_a_batch_at_a_time(monkeypatch: pytest.MonkeyPat
     rows = ibis.memtable(FINITE)
     monkeypatch.setattr(ibis.expr.types.Table, "to_pyarrow", _not_whole(ibis.expr.types.Table.to_pyarrow))
     frame = rows.filter(rows.p > 0.5).mutate(double=2 * rows.z)
-    found = [part.num_rows for part in tables(frame, ["happened", "double"], 500)]
-    assert sum(found) == int((FINITE["p"].to_numpy() > 0.5).sum())
-    assert len(found) > 1
+    row_counts = [part.num_rows for part in tables(frame, ["happened", "double"], 500)]
+    assert sum(row_counts) == int((FINITE["p"].to_numpy() > 0.5).sum())
+    assert len(row_counts) > 1
 
 
 def _not_whole(real: Callable[..., Any]) -> Callable[..., Any]:
     def to_pyarrow(frame: Any, *given: Any, **options: Any) -> Any:
-        found = real(frame, *given, **options)
-        assert found.num_rows == 0
-        return found
+        result = real(frame, *given, **options)
+        assert result.num_rows == 0
+        return result
 
     return to_pyarrow

@@ -31,5 +31,5 @@ def test_spark_computes_groups_and_classes(spark: Any) -> None:
     few = [(i, str(sites[i]), *map(float, p[i])) for i in range(40)]
     text = model.to_sql("a", "b", "c", by="site", dialect="spark").split(",\n")
     rows = spark.createDataFrame(few, ["i", "site", "a", "b", "c"]).selectExpr("i", *text).orderBy("i").collect()
-    found = np.array([[row[f"calibrated_{name}"] for name in "abc"] for row in rows])
-    np.testing.assert_allclose(found, model.apply(p[:40], by=sites[:40]), rtol=1e-9)
+    computed = np.array([[row[f"calibrated_{name}"] for name in "abc"] for row in rows])
+    np.testing.assert_allclose(computed, model.apply(p[:40], by=sites[:40]), rtol=1e-9)

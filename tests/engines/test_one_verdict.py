@@ -18,15 +18,16 @@ from safecal._sums import cluster_pairs
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.cluster_pairs import Pairs
 from safecal._sums.nodes import Nodes
-from safecal._sums.scored import Scored, summaries, summed
-from safecal.engines import workers
+from safecal._sums.scored import Scored, summed
+from safecal._sums.summary import summaries
+from safecal.engines import partitions
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.judge.front_door import evaluate_predictions
 
 pa = pytest.importorskip("pyarrow")
 nw = pytest.importorskip("narwhals")
 
-from safecal.engines.expressed.pipeline import express  # noqa: E402
+from safecal.engines.expressed import express  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
 from safecal.inputs.columns import Columns  # noqa: E402
 
@@ -258,101 +259,101 @@ def close(a: float, b: float, rel: float, scale: float = 0.0) -> bool:
     return a == b or (a != a and b != b) or abs(a - b) <= rel * max(abs(b), scale)
 
 
-def same_local(found: Evaluation, whole: Evaluation, rel: float) -> None:
+def same_local(actual: Evaluation, whole: Evaluation, rel: float) -> None:
     """Hold ranges of the predictions, and mistakes, to those of the arrays."""
-    a, b = found.local, whole.local
+    a, b = actual.local, whole.local
     assert (a.on, len(a)) == (b.on, len(b))
     for name in ("label", "low", "high"):
         np.testing.assert_array_equal(a.column(name), b.column(name))
     np.testing.assert_allclose(a.numbers[:, 3:], b.numbers[:, 3:], rtol=rel, atol=rel)
-    assert (found.mistakes is None) == (whole.mistakes is None)
-    if found.mistakes is not None and whole.mistakes is not None:
+    assert (actual.mistakes is None) == (whole.mistakes is None)
+    if actual.mistakes is not None and whole.mistakes is not None:
         for name in ("value", "low", "high"):
-            assert close(getattr(found.mistakes.ratio, name), getattr(whole.mistakes.ratio, name), rel)
+            assert close(getattr(actual.mistakes.ratio, name), getattr(whole.mistakes.ratio, name), rel)
 
 
-def same(found: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> None:
+def same(actual: Evaluation, whole: Evaluation, case: Case, *, exactly: bool) -> None:
     """Hold an evaluation to that of the arrays. ``exactly`` is whether log-odds agree to the last digit."""
     for name in ("decision", "on_average", "reason", "direction", "n_impossible", "uninformative"):
-        assert getattr(found.verdict, name) == getattr(whole.verdict, name), name
-    assert [place.name for place in found.verdict.where] == [place.name for place in whole.verdict.where]
-    same_local(found, whole, 1e-4 if case.classes > 1 else 1e-6)
-    assert (found.n, found.n_certain, found.family) == (whole.n, whole.n_certain, whole.family)
+        assert getattr(actual.verdict, name) == getattr(whole.verdict, name), name
+    assert [place.name for place in actual.verdict.where] == [place.name for place in whole.verdict.where]
+    same_local(actual, whole, 1e-4 if case.classes > 1 else 1e-6)
+    assert (actual.n, actual.n_certain, actual.family) == (whole.n, whole.n_certain, whole.family)
     rel = 1e-4 if case.classes > 1 else 1e-6
-    for a, b in ((found.interval, whole.interval), (found.temperature, whole.temperature)):
+    for a, b in ((actual.interval, whole.interval), (actual.temperature, whole.temperature)):
         assert a.method == b.method
         for name in ("value", "low", "high"):
             assert close(getattr(a, name), getattr(b, name), rel, 1e-6), (name, a, b)
-    assert (found.test.method, found.test.reason) == (whole.test.method, whole.test.reason)
-    assert close(found.test.p_value, whole.test.p_value, rel)
+    assert (actual.test.method, actual.test.reason) == (whole.test.method, whole.test.reason)
+    assert close(actual.test.p_value, whole.test.p_value, rel)
     scored = case.predictions().score()
     terms = replace(scored, excess=np.abs(scored.excess), third_cumulant=np.abs(scored.third_cumulant),
                     entropy=None if scored.entropy is None else np.abs(scored.entropy))  # fmt: skip
-    same_sums(found.summary, whole.summary, summaries(summed(terms, case.weight))[0])
-    for table, other in ((found.bins, whole.bins), (found.groups, whole.groups)):
+    same_sums(actual.summary, whole.summary, summaries(summed(terms, case.weight))[0])
+    for table, other in ((actual.bins, whole.bins), (actual.groups, whole.groups)):
         assert (table is None) == (other is None)
         if table is not None and other is not None:
             same_table(table, other, terms, case)
-    same_spectrum(found, whole, exactly=exactly)
-    a, b = found.tally.clusters, whole.tally.clusters
+    same_spectrum(actual, whole, exactly=exactly)
+    a, b = actual.tally.clusters, whole.tally.clusters
     assert (a is None) == (b is None)
     if a is not None and b is not None:
         assert a.keys is not None
         assert b.keys is not None
         order = [a.keys.index(key) for key in b.keys]
         np.testing.assert_allclose(a.sums[order], b.sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(b.sums)))
-    same_pairs(found.tally.pairs, whole.tally.pairs)
-    one, other = found.tally.axes, whole.tally.axes
+    same_pairs(actual.tally.pairs, whole.tally.pairs)
+    one, other = actual.tally.axes, whole.tally.axes
     assert (one is None) == (other is None) == (whole.family != "gaussian")
     if one is not None and other is not None:
         np.testing.assert_allclose(one.sums, other.sums, rtol=1e-11, atol=1e-11 * whole.n)
-    a, b = found.tally.cell_pairs, whole.tally.cell_pairs
+    a, b = actual.tally.cell_pairs, whole.tally.cell_pairs
     assert (a is None) == (b is None) == (whole.tally.clusters is None)  # a few rows are never too many
     if a is not None and b is not None:
         assert a.classes == b.classes
         if exactly:  # else the last digit of log-odds may choose another cell
             same_pairs(a.pairs, b.pairs)
-    same_group_temperatures(found, whole)
+    same_group_temperatures(actual, whole)
 
 
-def same_group_temperatures(found: Evaluation, whole: Evaluation) -> None:
+def same_group_temperatures(actual: Evaluation, whole: Evaluation) -> None:
     """Hold the nodes of groups to those of the arrays, and with them what is said of each group."""
-    a, b = found.tally.group_nodes, whole.tally.group_nodes
+    a, b = actual.tally.group_nodes, whole.tally.group_nodes
     assert (a is None) == (b is None) == (whole.groups is None or whole.family == "gaussian")
     if a is not None and b is not None:
         assert a.keys == b.keys
         np.testing.assert_allclose(a.sums, b.sums, rtol=1e-11, atol=1e-12 * np.abs(b.sums).max())
     for key in () if whole.groups is None else whole.groups.keys:
-        one, other = found.group_verdict(key), whole.group_verdict(key)
+        one, other = actual.group_verdict(key), whole.group_verdict(key)
         assert (one.name, one.decision, one.n) == (other.name, other.decision, other.n)
         for end in ("value", "low", "high"):
             assert close(getattr(one.temperature, end), getattr(other.temperature, end), 1e-6, 1e-6)
 
 
-def same_pairs(found: Pairs | None, whole: Pairs | None) -> None:
-    assert (found is None) == (whole is None)
-    if found is None or whole is None:
+def same_pairs(actual: Pairs | None, whole: Pairs | None) -> None:
+    assert (actual is None) == (whole is None)
+    if actual is None or whole is None:
         return
     a, b = (
         {(p.clusters[c], p.keys[k]): row for c, k, row in zip(p.cluster, p.key, p.sums, strict=True)}
-        for p in (found, whole)
+        for p in (actual, whole)
     )
     assert set(a) == set(b)
     sums = [np.array([a[pair] for pair in b]), np.array(list(b.values()))]
     np.testing.assert_allclose(*sums, rtol=1e-12, atol=1e-12 * np.nanmax(np.abs(sums[1])))
 
 
-def same_sums(found: Summary, whole: Summary, terms: Summary) -> None:
+def same_sums(actual: Summary, whole: Summary, terms: Summary) -> None:
     """Hold sums to a trillionth of what their terms add up to without their signs."""
-    assert (found.n, found.n_impossible) == (whole.n, whole.n_impossible)
+    assert (actual.n, actual.n_impossible) == (whole.n, whole.n_impossible)
     for field in fields(Summary):
-        a, b, size = (getattr(s, field.name) for s in (found, whole, terms))
+        a, b, size = (getattr(s, field.name) for s in (actual, whole, terms))
         assert (a is None) == (b is None), field.name
         assert a is None or a == b or abs(a - b) <= 1e-12 * size, field.name
 
 
-def same_table(found: Table, whole: Table, terms: Scored, case: Case) -> None:
-    assert (found.name, found.keys, found.bins, found.top_label) == (
+def same_table(actual: Table, whole: Table, terms: Scored, case: Case) -> None:
+    assert (actual.name, actual.keys, actual.bins, actual.top_label) == (
         whole.name, whole.keys, whole.bins, whole.top_label
     )  # fmt: skip
     if whole.bins is None:
@@ -362,12 +363,12 @@ def same_table(found: Table, whole: Table, terms: Scored, case: Case) -> None:
         assert on is not None
         index = whole.bins.index(on)
     sizes = summaries(summed(terms, case.weight, index, len(whole)))
-    for a, b, size in zip(found.summaries, whole.summaries, sizes, strict=True):
+    for a, b, size in zip(actual.summaries, whole.summaries, sizes, strict=True):
         same_sums(a, b, size)
 
 
-def same_spectrum(found: Evaluation, whole: Evaluation, *, exactly: bool) -> None:
-    a, b = found.tally.spectrum, whole.tally.spectrum
+def same_spectrum(actual: Evaluation, whole: Evaluation, *, exactly: bool) -> None:
+    a, b = actual.tally.spectrum, whole.tally.spectrum
     assert type(a) is type(b)
     if isinstance(a, Nodes) and isinstance(b, Nodes):
         assert (a.surprises, a.classes) == (b.surprises, b.classes)
@@ -384,7 +385,7 @@ def same_spectrum(found: Evaluation, whole: Evaluation, *, exactly: bool) -> Non
             np.testing.assert_allclose(a.moments, b.moments, rtol=1e-12, atol=1e-12 * np.abs(b.moments).max())
         assert a.moments[:, 0].sum() == b.moments[:, 0].sum()
     else:
-        assert found.histogram.counts == pytest.approx(whole.histogram.counts, rel=1e-12)
+        assert actual.histogram.counts == pytest.approx(whole.histogram.counts, rel=1e-12)
 
 
 def _served(door: str, case: Case) -> bool:
@@ -400,7 +401,7 @@ def by_both_ways(door: Callable[[Case, int], Evaluation], case: Case, whole: Eva
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "VALUES", 1000)
+    monkeypatch.setattr(partitions, "VALUES", 1000)
 
 
 def _pairs() -> Iterator[Any]:
@@ -435,9 +436,9 @@ def test_too_many_pairs_of_cluster_and_cell_are_kept_by_no_door(monkeypatch: pyt
     assert whole.tally.cell_pairs is None
     assert (whole.local.column("ecd_low") <= 0.0).all()
     for door in ("batches", "pandas", "expression"):
-        found = DOORS[door](case, case.n // 3)
-        assert found.tally.cell_pairs is None
-        same_local(found, whole, 1e-6)
+        evaluation = DOORS[door](case, case.n // 3)
+        assert evaluation.tally.cell_pairs is None
+        same_local(evaluation, whole, 1e-6)
 
 
 def _csv(path: Path, *names: str) -> list[Any]:
@@ -485,7 +486,7 @@ def test_every_door_says_the_same_of_real_predictions(
     name: str, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = REAL[name](shared_data)
-    monkeypatch.setattr(workers, "VALUES", max(case.n * case.classes // 3, 1))
+    monkeypatch.setattr(partitions, "VALUES", max(case.n * case.classes // 3, 1))
     whole = evaluated(case)
     for door, evaluate in DOORS.items():
         if _served(door, case):
@@ -525,5 +526,5 @@ class TestOnClusters:
     def test_spark_expression(self, name: str, spark: Any) -> None:
         case = case_of(name)
         if _served("spark expression", case):
-            found = _frame(spark.createDataFrame)(case, case.n // 3)
-            same(found, whole_of(name), case, exactly=False)
+            evaluation = _frame(spark.createDataFrame)(case, case.n // 3)
+            same(evaluation, whole_of(name), case, exactly=False)

@@ -15,13 +15,14 @@ import pytest
 import safecal
 from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
 from safecal._sums import tally as tally_module
-from safecal._sums.scored import summaries, summed
+from safecal._sums.scored import summed
 from safecal._sums.splits import Plan, binned_values
+from safecal._sums.summary import summaries
 from safecal._sums.tally import Tally
 from safecal.engines import batches, workers
 from safecal.engines import partitions as front
 from safecal.engines.partitions import evaluate_partitions, fetch
-from safecal.engines.workers import Reply, Task, merge, pack, unpack, work
+from safecal.engines.workers import Reply, Task, do_task, merge, pack, unpack
 from safecal.errors import (
     DtypeError,
     EmptyError,
@@ -273,60 +274,60 @@ def _magnitude(s: Scored) -> Scored:
     )
 
 
-def _close(found: Summary, whole: Summary, terms: Summary) -> None:
-    assert (found.n, found.n_impossible) == (whole.n, whole.n_impossible)
+def _close(actual: Summary, whole: Summary, terms: Summary) -> None:
+    assert (actual.n, actual.n_impossible) == (whole.n, whole.n_impossible)
     for field in fields(Summary):
-        a, b, size = (getattr(s, field.name) for s in (found, whole, terms))
+        a, b, size = (getattr(s, field.name) for s in (actual, whole, terms))
         assert (a is None) == (b is None), field.name
         if a is not None:
             assert abs(a - b) <= 1e-12 * size, field.name
 
 
-def _same_sums(found: Evaluation, whole: Evaluation, case: Case) -> None:
+def _same_sums(actual: Evaluation, whole: Evaluation, case: Case) -> None:
     scored, weight = case.predictions.score(), case.weight
     terms = _magnitude(scored)
-    _close(found.summary, whole.summary, summaries(summed(terms, weight))[0])
+    _close(actual.summary, whole.summary, summaries(summed(terms, weight))[0])
     if whole.bins is None:
-        assert found.bins is None
+        assert actual.bins is None
     else:
-        assert found.bins is not None
+        assert actual.bins is not None
         assert whole.bins.bins is not None
         _same_table(
-            found.bins, whole.bins, terms, weight, whole.bins.bins.index(binned_values(scored, whole.bins.name))
+            actual.bins, whole.bins, terms, weight, whole.bins.bins.index(binned_values(scored, whole.bins.name))
         )
     if whole.groups is None:
-        assert found.groups is None
+        assert actual.groups is None
     else:
-        assert found.groups is not None
+        assert actual.groups is not None
         assert case.by is not None
         columns = [column.tolist() for column in case.by.values()]
         keys = list(zip(*columns, strict=True)) if len(columns) > 1 else columns[0]
         place = {key: k for k, key in enumerate(whole.groups.keys)}
-        _same_table(found.groups, whole.groups, terms, weight, np.array([place[key] for key in keys]))
-    assert found.n_certain == whole.n_certain
-    assert sum(found.histogram.counts) == pytest.approx(sum(whole.histogram.counts), rel=1e-12)
-    assert [c > 0 for c in found.histogram.counts] == [c > 0 for c in whole.histogram.counts]
-    kinds = [(e.family, e.dimension, e.tally.most_entropy, e.tally.least_excess) for e in (found, whole)]
+        _same_table(actual.groups, whole.groups, terms, weight, np.array([place[key] for key in keys]))
+    assert actual.n_certain == whole.n_certain
+    assert sum(actual.histogram.counts) == pytest.approx(sum(whole.histogram.counts), rel=1e-12)
+    assert [c > 0 for c in actual.histogram.counts] == [c > 0 for c in whole.histogram.counts]
+    kinds = [(e.family, e.dimension, e.tally.most_entropy, e.tally.least_excess) for e in (actual, whole)]
     assert kinds[0] == kinds[1]
 
 
-def _same_table(found: Table, whole: Table, terms: Scored, weight: Any, index: Any) -> None:
-    assert (found.name, found.keys, found.bins, found.top_label) == (
+def _same_table(actual: Table, whole: Table, terms: Scored, weight: Any, index: Any) -> None:
+    assert (actual.name, actual.keys, actual.bins, actual.top_label) == (
         whole.name,
         whole.keys,
         whole.bins,
         whole.top_label,
     )
     sizes = summaries(summed(terms, weight, index, len(whole)))
-    for a, b, size in zip(found.summaries, whole.summaries, sizes, strict=True):
+    for a, b, size in zip(actual.summaries, whole.summaries, sizes, strict=True):
         _close(a, b, size)
 
 
-def _same_judgement(found: Evaluation, whole: Evaluation) -> None:
-    assert (found.verdict.decision, found.verdict.reason) == (whole.verdict.decision, whole.verdict.reason)
-    assert found.test.method == whole.test.method
-    assert found.test.p_value == pytest.approx(whole.test.p_value, rel=1e-6)
-    for a, b in ((found.interval, whole.interval), (found.temperature, whole.temperature)):
+def _same_judgement(actual: Evaluation, whole: Evaluation) -> None:
+    assert (actual.verdict.decision, actual.verdict.reason) == (whole.verdict.decision, whole.verdict.reason)
+    assert actual.test.method == whole.test.method
+    assert actual.test.p_value == pytest.approx(whole.test.p_value, rel=1e-6)
+    for a, b in ((actual.interval, whole.interval), (actual.temperature, whole.temperature)):
         assert a.method == b.method
         for name in ("value", "low", "high"):
             assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-9, abs=1e-12)
@@ -334,21 +335,21 @@ def _same_judgement(found: Evaluation, whole: Evaluation) -> None:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "VALUES", 1000)
+    monkeypatch.setattr(front, "VALUES", 1000)
 
 
 @pytest.mark.parametrize(("kind", "case"), PAIRS)
 def test_what_fits_is_evaluated_whole(kind: str, case: str, tmp_path: Path, small: None) -> None:
-    found = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns)
-    assert found == whole_of(case)
+    evaluation = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns)
+    assert evaluation == whole_of(case)
 
 
 @pytest.mark.parametrize(("kind", "case"), PAIRS)
 def test_batches_beyond_give_the_same_sums(kind: str, case: str, tmp_path: Path, small: None) -> None:
-    found = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns, max_rows=1500)
+    evaluation = evaluate_partitions(LOCAL[kind](TABLE, tmp_path), CASES[case].columns, max_rows=1500)
     whole = whole_of(case)
-    _same_sums(found, whole, CASES[case])
-    _same_judgement(found, whole)
+    _same_sums(evaluation, whole, CASES[case])
+    _same_judgement(evaluation, whole)
 
 
 @pytest.mark.extra
@@ -367,10 +368,10 @@ class TestClusters:
     def _check(self, frame: Any, name: str) -> None:
         case, whole = CASES[name], whole_of(name)
         assert evaluate_partitions(frame, case.columns) == whole
-        found = evaluate_partitions(frame, case.columns, max_rows=1500)
-        assert found == evaluate_partitions(frame, case.columns, max_rows=1500)
-        _same_sums(found, whole, case)
-        _same_judgement(found, whole)
+        evaluation = evaluate_partitions(frame, case.columns, max_rows=1500)
+        assert evaluation == evaluate_partitions(frame, case.columns, max_rows=1500)
+        _same_sums(evaluation, whole, case)
+        _same_judgement(evaluation, whole)
 
 
 def _with(name: str, values: Any, rows: Any = slice(None)) -> Any:
@@ -430,7 +431,7 @@ BAD: dict[str, tuple[Any, Columns, type[InputError], str]] = {
 def test_bad_rows_are_refused_alike_and_counted(
     kind: str, bad: str, max_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "VALUES", 1600)
+    monkeypatch.setattr(front, "VALUES", 1600)
     table, columns, error, said = BAD[bad]
     with pytest.raises(error, match=f"(?s){said}") as caught:
         evaluate_partitions(LOCAL[kind](table, tmp_path), columns, max_rows=max_rows)
@@ -496,19 +497,19 @@ def test_any_arrow_stream_will_do() -> None:
 
 def test_rows_without_the_positive_label_are_rows_like_others(small: None) -> None:
     order = np.argsort(HAPPENED, kind="stable")  # every "no" before every "yes"
-    found = evaluate_partitions(TABLE.take(order), BINARY, max_rows=500)
+    evaluation = evaluate_partitions(TABLE.take(order), BINARY, max_rows=500)
     whole = safecal.evaluate(HAPPENED[order], logits=LOGIT[order])
-    _same_sums(found, whole, Case(BINARY, safecal.bernoulli(HAPPENED[order], logits=LOGIT[order])))
+    _same_sums(evaluation, whole, Case(BINARY, safecal.bernoulli(HAPPENED[order], logits=LOGIT[order])))
 
 
 def test_an_impossible_outcome_and_certain_predictions(small: None) -> None:
     p = np.array([1.0, 0.0, *np.linspace(0.1, 0.9, 1998)])
     y = np.array([1, 1] + [0, 1] * 999)
-    found = evaluate_partitions(pa.table({"y": y, "p": p}), Columns("y", ("p",), "y_prob"), max_rows=500)
+    evaluation = evaluate_partitions(pa.table({"y": y, "p": p}), Columns("y", ("p",), "y_prob"), max_rows=500)
     whole = safecal.evaluate(y, p)
-    assert found.ecd == whole.ecd == np.inf
-    assert found.n_certain == whole.n_certain == 2
-    assert found.summary.n_impossible == 1
+    assert evaluation.ecd == whole.ecd == np.inf
+    assert evaluation.n_certain == whole.n_certain == 2
+    assert evaluation.summary.n_impossible == 1
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "lazy polars", "arrow table", "arrow reader", "arrow dataset"])
@@ -554,26 +555,28 @@ def test_types_of_columns_that_numpy_does_not_have() -> None:
             "site": pa.array(SITE.tolist()).dictionary_encode(),
         }
     )
-    found = evaluate_partitions(table, Columns("y", ("p",), "y_prob", by=("site", "day"), pos_label="yes"))
+    evaluation = evaluate_partitions(table, Columns("y", ("p",), "y_prob", by=("site", "day"), pos_label="yes"))
     by = {"site": SITE, "day": DAY.astype("datetime64[D]")}
-    assert found == safecal.evaluate(HAPPENED, p, by=by)
+    assert evaluation == safecal.evaluate(HAPPENED, p, by=by)
 
 
 def test_bins_are_those_that_were_asked_for(small: None) -> None:
     columns, predictions = CASES["several columns"].columns, CASES["several columns"].predictions
     for options in ({"bins": 4}, {"bins": None}, {"bins": Bins.from_edges([0, 0.5, 1])}, {"bin_on": "entropy"}):
-        found = evaluate_partitions(TABLE, columns, max_rows=1000, **options)
+        evaluation = evaluate_partitions(TABLE, columns, max_rows=1000, **options)
         whole = predictions.evaluate(**options)
-        assert (found.bins is None) == (whole.bins is None)
-        if found.bins is not None and whole.bins is not None:
-            assert found.bins.keys == whole.bins.keys
-            assert [s.n for s in found.bins.summaries] == [s.n for s in whole.bins.summaries]
+        assert (evaluation.bins is None) == (whole.bins is None)
+        if evaluation.bins is not None and whole.bins is not None:
+            assert evaluation.bins.keys == whole.bins.keys
+            assert [s.n for s in evaluation.bins.summaries] == [s.n for s in whole.bins.summaries]
 
 
 def _quantiles(frame: Any) -> None:
-    found = evaluate_partitions(frame, CASES["several columns"].columns, bins=6, strategy="quantile", max_rows=1000)
-    assert found.bins is not None
-    assert [s.n for s in found.bins.summaries] == pytest.approx([N // 6] * 6, abs=3)
+    evaluation = evaluate_partitions(
+        frame, CASES["several columns"].columns, bins=6, strategy="quantile", max_rows=1000
+    )
+    assert evaluation.bins is not None
+    assert [s.n for s in evaluation.bins.summaries] == pytest.approx([N // 6] * 6, abs=3)
     with pytest.raises(OptionError, match='cannot be "quantile" for so many gaussian rows'):
         evaluate_partitions(frame, CASES["states"].columns, strategy="quantile", max_rows=1000)
 
@@ -593,7 +596,7 @@ def test_parts_add_up_in_any_tree(case: str) -> None:
 
     def replies() -> list[Reply]:
         task = Task(columns, plan)
-        return [unpack(pack(work(task, [p], k))) for k, p in enumerate(_pieces(TABLE))]
+        return [unpack(pack(do_task(task, [p], k))) for k, p in enumerate(_pieces(TABLE))]
 
     for width in (2, 3, 20):
         left = replies()[::-1]  # in whatever order they arrive
@@ -601,24 +604,24 @@ def test_parts_add_up_in_any_tree(case: str) -> None:
             left.sort(key=lambda reply: reply.index)
             left = [unpack(pack(merge(left[k : k + width]))) for k in range(0, len(left), width)]
         assert left[0].rows == N
-        part = left[0].found
+        part = left[0].sums
         assert isinstance(part, Tally)
-        found = Evaluation.of(part)
+        evaluation = Evaluation.of(part)
         terms = summed(_magnitude(CASES[case].predictions.score()), CASES[case].weight)
-        _close(found.summary, whole.summary, summaries(terms)[0])
+        _close(evaluation.summary, whole.summary, summaries(terms)[0])
         if whole.groups is not None:
-            assert found.groups is not None
-            assert {k: s.n for k, s in found.groups.items()} == {k: s.n for k, s in whole.groups.items()}
-        _same_judgement(found, whole)
+            assert evaluation.groups is not None
+            assert {k: s.n for k, s in evaluation.groups.items()} == {k: s.n for k, s in whole.groups.items()}
+        _same_judgement(evaluation, whole)
 
 
 def test_failures_add_up_too() -> None:
     table, columns, error, _ = BAD["not normalised"]
-    replies = [work(Task(columns), [piece], k) for k, piece in enumerate(_pieces(table))]
-    found = merge(replies[::-1])
-    assert type(found.failure) is error
-    assert "at row 3 of partition 3 (3 of 3000 rows)" in str(found.failure)
-    assert merge([]).found is None
+    replies = [do_task(Task(columns), [piece], k) for k, piece in enumerate(_pieces(table))]
+    reply = merge(replies[::-1])
+    assert type(reply.failure) is error
+    assert "at row 3 of partition 3 (3 of 3000 rows)" in str(reply.failure)
+    assert merge([]).sums is None
 
 
 def test_replies_of_another_release_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -657,11 +660,11 @@ def test_a_database_is_free_again_after_an_error(small: None) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_fetched_in_order(kind: str, tmp_path: Path) -> None:
-    found = fetch(LOCAL[kind](TABLE, tmp_path), CASES["groups"].columns)
-    assert found.predictions.n == N
-    assert found.predictions.ecd == CASES["groups"].predictions.ecd
-    assert found.by is not None
-    assert list(found.by["site"]) == SITE.tolist()
+    batch = fetch(LOCAL[kind](TABLE, tmp_path), CASES["groups"].columns)
+    assert batch.predictions.n == N
+    assert batch.predictions.ecd == CASES["groups"].predictions.ecd
+    assert batch.by is not None
+    assert list(batch.by["site"]) == SITE.tolist()
 
 
 @pytest.mark.extra
@@ -702,5 +705,5 @@ class TestOnlyOnClusters:
     def test_a_name_with_marks_in_it(self, spark: Any) -> None:
         table = pa.table({"y": HAPPENED, "log`odds of.it": LOGIT})
         columns = Columns("y", ("log`odds of.it",), "logits")
-        found = evaluate_partitions(spark.createDataFrame(table), columns, max_rows=500)
-        assert found.ecd == pytest.approx(safecal.ecd(HAPPENED, logits=LOGIT), rel=1e-12)
+        evaluation = evaluate_partitions(spark.createDataFrame(table), columns, max_rows=500)
+        assert evaluation.ecd == pytest.approx(safecal.ecd(HAPPENED, logits=LOGIT), rel=1e-12)

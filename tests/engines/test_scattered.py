@@ -14,12 +14,12 @@ import pytest
 from safecal import Evaluation, Slices
 from safecal.engines import frames, partitions
 from safecal.engines.frames import evaluate_frame
-from safecal.engines.workers import Cluster, Reply, Task, merge, pack, unpack, work
+from safecal.engines.workers import PartitionedFrame, Reply, Task, do_task, merge, pack, unpack
 from safecal.errors import EngineError, LabelError, OptionError
 from safecal.inputs.columns import Columns
 from safecal.slices import draw
 from safecal.slices.features import Kinds
-from safecal.slices.scattered import RowKeys
+from safecal.slices.two_passes import RowKeys
 
 pa = pytest.importorskip("pyarrow")
 pl = pytest.importorskip("polars")
@@ -58,7 +58,7 @@ def _whole() -> Evaluation:
     return evaluate_frame(FRAME, **CLUSTERED)
 
 
-class Parts(Cluster):
+class Parts(PartitionedFrame):
     """Partitions of a table, which each pass sees as ``seen`` makes them."""
 
     def __init__(self, table: Any, seen: Callable[[Any, int], Any] = lambda part, turn: part) -> None:
@@ -76,11 +76,11 @@ class Parts(Cluster):
         self._turn += 1
         task = pickle.loads(pickle.dumps(task))
         parts = [self._seen(part, self._turn) for part in self._parts]
-        return merge(unpack(pack(work(task, part.to_batches(300), k))) for k, part in enumerate(parts))
+        return merge(unpack(pack(do_task(task, part.to_batches(300), k))) for k, part in enumerate(parts))
 
 
 def _evaluated(monkeypatch: pytest.MonkeyPatch, cluster: Parts, given: dict[str, Any], max_rows: int = 500) -> Any:
-    monkeypatch.setattr(partitions, "_cluster", lambda frame: cluster)
+    monkeypatch.setattr(partitions, "_partitioned", lambda frame: cluster)
     return evaluate_frame(FRAME, **given, max_rows=max_rows)
 
 
@@ -128,14 +128,14 @@ def test_partitions_that_hold_other_rows_are_refused(monkeypatch: pytest.MonkeyP
 
 def test_as_many_rows_are_drawn_from_partitions_as_from_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draw, "DRAWN", 1200)
-    found = _evaluated(monkeypatch, Parts(FRAME.to_arrow()), GIVEN).slices
-    assert (found.n, found.searched) == (N, 1200)
-    assert found[0].conditions[0].feature == "age"
-    assert found[0].n > found[0].estimated_on
+    slices = _evaluated(monkeypatch, Parts(FRAME.to_arrow()), GIVEN).slices
+    assert (slices.n, slices.searched) == (N, 1200)
+    assert slices[0].conditions[0].feature == "age"
+    assert slices[0].n > slices[0].estimated_on
 
 
 def test_a_remote_database_does_not_search_more_rows_than_are_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_far", lambda frame: True)
+    monkeypatch.setattr(frames, "_is_remote", lambda frame: True)
     assert evaluate_frame(FRAME.lazy(), y_true="y", y_prob="p", max_rows=500).n == N
     with pytest.raises(OptionError, match="of more than 500 rows cannot be searched by a remote database"):
         evaluate_frame(FRAME.lazy(), **GIVEN, max_rows=500)
@@ -152,8 +152,8 @@ def test_equal_rows_have_keys_of_their_own_in_any_order() -> None:
     def keys(table: Any, size: int, partition: int = 0) -> tuple[Any, int]:
         of = RowKeys(partition)
         parts = [table.slice(start, size) for start in range(0, table.num_rows, size)]
-        found = [of.of({name: part.column(name) for name in part.column_names}) for part in parts]
-        return np.sort(np.concatenate(found)), of.total
+        row_keys = [of.of({name: part.column(name) for name in part.column_names}) for part in parts]
+        return np.sort(np.concatenate(row_keys)), of.total
 
     whole, total = keys(table, 1200)
     assert len(np.unique(whole)) == 1200
@@ -189,7 +189,7 @@ def test_classes_that_are_numbered_from_one_are_refused_on_partitions(monkeypatc
         evaluate_frame(frame, **LABELS)
     for seen in (_shuffled, lambda part, turn: part.sort_by("y")):
         cluster = Parts(frame.to_arrow(), seen)
-        monkeypatch.setattr(partitions, "_cluster", lambda frame, cluster=cluster: cluster)
+        monkeypatch.setattr(partitions, "_partitioned", lambda frame, cluster=cluster: cluster)
         with pytest.raises(LabelError) as there:
             evaluate_frame(frame, **LABELS)
         assert str(there.value) == str(here.value)

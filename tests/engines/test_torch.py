@@ -69,11 +69,11 @@ def reference(z: Any, y: Any) -> Any:
     return safecal.categorical(y.cpu().numpy(), logits=z.detach().double().cpu().numpy()).score()
 
 
-def assert_rows(found: Any, z: Any, y: Any, tolerance: float = 1e-5) -> None:
+def assert_rows(scores: Any, z: Any, y: Any, tolerance: float = 1e-5) -> None:
     wanted = reference(z.reshape(-1, z.shape[-1]), y.reshape(-1))
     size = np.where(np.isinf(wanted.surprisal), 0.0, wanted.surprisal) + wanted.entropy
     for name in ("surprisal", "entropy", "varentropy", "excess"):
-        mine, right = np.asarray(getattr(found, name).cpu().double()).reshape(-1), getattr(wanted, name)
+        mine, right = np.asarray(getattr(scores, name).cpu().double()).reshape(-1), getattr(wanted, name)
         np.testing.assert_array_equal(np.isinf(mine), np.isinf(right), err_msg=name)
         with np.errstate(invalid="ignore"):
             scale = size + right if name == "varentropy" else size  # of sharp rows the varentropy is far the larger
@@ -88,10 +88,10 @@ def assert_rows(found: Any, z: Any, y: Any, tolerance: float = 1e-5) -> None:
 def test_rows_agree_with_numpy(shape: tuple[int, int], dtype: Any, device: str) -> None:
     z, y = logits_of(shape, 1)
     z, y = z.to(dtype).to(device), y.to(device)
-    found = engine.row_scores(y, z)
-    assert found.surprisal.dtype == torch.float32
-    assert found.surprisal.device == z.device
-    assert_rows(found, z, y)
+    scores = engine.row_scores(y, z)
+    assert scores.surprisal.dtype == torch.float32
+    assert scores.surprisal.device == z.device
+    assert_rows(scores, z, y)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -103,16 +103,16 @@ def test_difficult_rows(dtype: Any, device: str, wide: bool) -> None:
         z = torch.cat([z, torch.full((len(z), 4500), -torch.inf)], -1)
         z[2:4, 4400:] = -20.0
     z, y = z.to(dtype).to(device), y.to(device)
-    found = engine.row_scores(y, z)
-    assert_rows(found, z, y)
-    assert float(found.surprisal[4]) == float(found.excess[4]) == np.inf
+    scores = engine.row_scores(y, z)
+    assert_rows(scores, z, y)
+    assert float(scores.surprisal[4]) == float(scores.excess[4]) == np.inf
 
 
 def test_float64_keeps_its_digits() -> None:
     z, y = difficult()
-    found = engine.row_scores(y, z.double())
-    assert found.entropy.dtype == torch.float64
-    assert_rows(found, z.double(), y, 1e-12)
+    scores = engine.row_scores(y, z.double())
+    assert scores.entropy.dtype == torch.float64
+    assert_rows(scores, z.double(), y, 1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -131,9 +131,9 @@ def test_strides_and_chunks(device: str) -> None:
     ]
     for part, labels in cases:
         for chunk in (None, 1, 3):
-            found = engine.row_scores(labels, part, chunk=chunk)
-            assert found.entropy.shape == labels.shape
-            assert_rows(found, part, labels)
+            scores = engine.row_scores(labels, part, chunk=chunk)
+            assert scores.entropy.shape == labels.shape
+            assert_rows(scores, part, labels)
             one, two = engine.summary(labels, part, chunk=chunk), safecal.Summary()
             for row, label in zip(part.reshape(-1, part.shape[-1]), labels.reshape(-1), strict=True):
                 two += engine.summary(label, row)
@@ -165,9 +165,9 @@ def test_ignored_rows_are_left_out(device: str) -> None:
     y[0, 2:] = -100
     z[0, 5] = torch.nan  # padding may hold anything
     keep = y != -100
-    found = engine.row_scores(y, z, ignore_index=-100)
-    assert bool((found.entropy.isnan() == ~keep).all())
-    assert_rows(engine.RowScores(*(x[keep] for x in found)), z[keep], y[keep])
+    scores = engine.row_scores(y, z, ignore_index=-100)
+    assert bool((scores.entropy.isnan() == ~keep).all())
+    assert_rows(engine.RowScores(*(x[keep] for x in scores)), z[keep], y[keep])
     assert engine.summary(y, z, ignore_index=-100).n == int(keep.sum())
     wanted = reference(z[keep], y[keep])
     assert float(engine.ecd(y, z, ignore_index=-100)) == pytest.approx(wanted.excess.mean(), rel=1e-4)
@@ -216,8 +216,8 @@ def test_bad_rows_are_refused(classes: int, device: str) -> None:
             engine.row_scores(labels, values)
         with pytest.raises(error, match="row 2"):
             engine.summary(labels, values)
-        found = engine.row_scores(labels, values, check=False)
-        assert found.surprisal.isnan().tolist() == [False, False, True, False]
+        scores = engine.row_scores(labels, values, check=False)
+        assert scores.surprisal.isnan().tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -258,8 +258,8 @@ def test_gradients_pass_ignored_and_masked_classes() -> None:
     z[1, 2:] = -torch.inf
     y[1], y[2] = 0, -100
     z.requires_grad_()
-    found = engine.differentiable_row_scores(y, z, ignore_index=-100)
-    (found.excess[:2].sum() + found.varentropy[:2].sum()).backward()
+    scores = engine.differentiable_row_scores(y, z, ignore_index=-100)
+    (scores.excess[:2].sum() + scores.varentropy[:2].sum()).backward()
     assert bool(z.grad.isfinite().all())
     assert bool((z.grad[2] == 0.0).all())
 
@@ -279,12 +279,12 @@ from safecal.engines.torch.triton_nodes import launch_nodes
 # At each call in a kernel the interpreter changes the language again, and takes longer than the kernel: do it once.
 interpreter._patch_lang(tl.sum.fn)
 interpreter.InterpretedFunction.__call__ = lambda self, *args, **named: self.rewrite()(*args, **named)
-found = []
+outputs = []
 for z, y, ignored, level in torch.load(sys.argv[1]):
     out = torch.full(((4, 8, 31)[level], y.numel()), 123.0)
     launch_nodes(z, y, out, ignored) if level == 2 else launch(z, y, out, ignored, level == 1)
-    found.append(out)
-torch.save(found, sys.argv[2])
+    outputs.append(out)
+torch.save(outputs, sys.argv[2])
 """
 
 

@@ -42,11 +42,11 @@ def reference(y: Any, values: Any, logits: bool) -> Any:
     return safecal.bernoulli(y.cpu().numpy().astype(int), **form)
 
 
-def assert_rows(found: Any, y: Any, values: Any, logits: bool, tolerance: float) -> None:
+def assert_rows(scores: Any, y: Any, values: Any, logits: bool, tolerance: float) -> None:
     wanted = reference(y, values, logits).score()
     size = np.where(np.isinf(wanted.surprisal), 0.0, wanted.surprisal) + wanted.entropy
     for name in COLUMNS:
-        mine, right = np.asarray(getattr(found, name).cpu().double()), getattr(wanted, name)
+        mine, right = np.asarray(getattr(scores, name).cpu().double()), getattr(wanted, name)
         np.testing.assert_array_equal(np.isinf(mine), np.isinf(right), err_msg=name)
         with np.errstate(invalid="ignore"):
             bad = ~np.isinf(right) & (
@@ -76,10 +76,10 @@ def form(values: Any, logits: bool) -> dict[str, Any]:
 def test_rows_agree_with_numpy(logits: bool, dtype: Any, device: str) -> None:
     y, values = (x.to(device) for x in predictions(5000, logits))
     values = values.to(dtype)
-    found = engine.binary_row_scores(y, **form(values, logits))
-    assert found.surprisal.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-    assert found.surprisal.device == values.device
-    assert_rows(found, y, values, logits, 1e-13 if dtype == torch.float64 else 1e-5)
+    scores = engine.binary_row_scores(y, **form(values, logits))
+    assert scores.surprisal.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    assert scores.surprisal.device == values.device
+    assert_rows(scores, y, values, logits, 1e-13 if dtype == torch.float64 else 1e-5)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -136,8 +136,8 @@ def test_bad_rows_are_refused(y: Any, values: Any, logits: bool, error: Any, sai
     for function in (engine.binary_row_scores, engine.binary_summary):
         with pytest.raises(error, match=said):
             function(labels, **form(tensor, logits))
-    found = engine.binary_row_scores(labels, **form(tensor, logits), check=False)
-    assert int(found.surprisal.isnan().sum()) == 1
+    scores = engine.binary_row_scores(labels, **form(tensor, logits), check=False)
+    assert int(scores.surprisal.isnan().sum()) == 1
 
 
 @pytest.mark.parametrize(
@@ -170,14 +170,14 @@ from safecal.engines.torch.triton_binary import SUMS, launch_rows, launch_sums, 
 # At each call in a kernel the interpreter changes the language again, and takes longer than the kernel: do it once.
 interpreter._patch_lang(tl.sum.fn)
 interpreter.InterpretedFunction.__call__ = lambda self, *args, **named: self.rewrite()(*args, **named)
-found = []
+outputs = []
 for y, x, logits in torch.load(sys.argv[1]):
     rows = torch.full((4, y.numel()), 123.0)
     sums = torch.full((programs(y.numel()), len(SUMS)), 123.0, dtype=torch.float64)
     launch_rows(x, y, rows, logits)
     launch_sums(x, y, sums, logits)
-    found.append((rows, sums))
-torch.save(found, sys.argv[2])
+    outputs.append((rows, sums))
+torch.save(outputs, sys.argv[2])
 """
 
 

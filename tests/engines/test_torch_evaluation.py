@@ -11,7 +11,7 @@ import pytest
 
 import safecal
 from safecal import errors
-from safecal._sums.bins import Bins
+from safecal._sums.splits import Bins
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.extra
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.extra
 from safecal.engines import torch as engine  # noqa: E402
 from safecal.engines.torch.evaluation import ScoredRows  # noqa: E402
 from safecal.engines.torch.sums import FORMS, Rulers, add_rows, class_columns  # noqa: E402
-from safecal.engines.torch.tensors import scored_columns  # noqa: E402
-from safecal.engines.torch.triton_sums import named  # noqa: E402
+from safecal.engines.torch.tensors import score_columns  # noqa: E402
+from safecal.engines.torch.triton_sums import split_sums  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -34,19 +34,19 @@ def too_sharp(shape: tuple[int, ...], times: float, seed: int = 0) -> tuple[Any,
     return y, z * times
 
 
-def assert_same(found: safecal.Evaluation, wanted: safecal.Evaluation, digits: float = 1e-9) -> None:
-    assert found.verdict.decision == wanted.verdict.decision
-    assert found.n == wanted.n
-    for a, b in ((found.interval, wanted.interval), (found.temperature, wanted.temperature)):
+def assert_same(actual: safecal.Evaluation, wanted: safecal.Evaluation, digits: float = 1e-9) -> None:
+    assert actual.verdict.decision == wanted.verdict.decision
+    assert actual.n == wanted.n
+    for a, b in ((actual.interval, wanted.interval), (actual.temperature, wanted.temperature)):
         np.testing.assert_allclose([a.value, a.low, a.high], [b.value, b.low, b.high], rtol=digits, atol=digits)
     for name in ("nll", "brier", "accuracy", "ece", "esce"):
-        assert getattr(found, name) == pytest.approx(getattr(wanted, name), rel=digits, abs=digits), name
-    assert len(found.local) == len(wanted.local)
-    assert (found.groups is None) == (wanted.groups is None)
-    if found.groups is not None and wanted.groups is not None:
-        assert found.groups.keys == wanted.groups.keys
-        for key in found.groups.keys:
-            assert found.group_verdict(key).decision == wanted.group_verdict(key).decision
+        assert getattr(actual, name) == pytest.approx(getattr(wanted, name), rel=digits, abs=digits), name
+    assert len(actual.local) == len(wanted.local)
+    assert (actual.groups is None) == (wanted.groups is None)
+    if actual.groups is not None and wanted.groups is not None:
+        assert actual.groups.keys == wanted.groups.keys
+        for key in actual.groups.keys:
+            assert actual.group_verdict(key).decision == wanted.group_verdict(key).decision
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -73,8 +73,8 @@ def test_groups_clusters_and_weights_are_those_of_arrays(device: str) -> None:
         wanted = safecal.categorical(happened, logits=rows).evaluate(**flat)
         as_tensors = {name: x if isinstance(x, str) else torch.tensor(x) for name, x in given.items()}
         for form in (given, as_tensors):
-            found = engine.evaluate(y.to(device), z.to(device), ignore_index=-100, **form)
-            assert_same(found, wanted, 1e-6)
+            evaluation = engine.evaluate(y.to(device), z.to(device), ignore_index=-100, **form)
+            assert_same(evaluation, wanted, 1e-6)
 
 
 @pytest.mark.parametrize("classes", [5, 700])
@@ -86,8 +86,8 @@ def test_hidden_states_give_what_their_logits_give(classes: int) -> None:
     y[1, 5:] = -100
     logits = torch.nn.functional.linear(hidden, head, bias)
     wanted = engine.evaluate(y, logits, ignore_index=-100)
-    found = engine.evaluate(y, hidden=hidden, weight=head, bias=bias, ignore_index=-100, chunk=37)
-    assert_same(found, wanted, 1e-5)
+    evaluation = engine.evaluate(y, hidden=hidden, weight=head, bias=bias, ignore_index=-100, chunk=37)
+    assert_same(evaluation, wanted, 1e-5)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -138,7 +138,7 @@ def test_rows_without_an_answer_are_refused() -> None:
 
 def test_scored_rows_can_be_taken_but_have_no_partition() -> None:
     y, z = too_sharp((20, 9), 1.0, 8)
-    rows = ScoredRows(scored_columns(y, z, None, None, 2).numpy(), 9)
+    rows = ScoredRows(score_columns(y, z, None, None, 2).numpy(), 9)
     assert rows.take(np.array([3, 1])).n == 2
     assert rows.ecd == pytest.approx(safecal.categorical(y.numpy(), logits=z.numpy()).ecd)
     with pytest.raises(errors.UnavailableError, match="five temperatures"):
@@ -162,9 +162,9 @@ def test_the_kernels_of_sums_in_the_interpreter(tmp_path: Path) -> None:
     for rows, classes, rulers in ((150, 3, many), (140, 130, few)):
         y, z = too_sharp((rows, classes), 1.5)
         z[5, 0], z[7, 2], y[5], y[3] = -torch.inf, -torch.inf, 0, -100  # an impossible outcome, and a row left out
-        found = scored_columns(y, z, -100, None, 2).float()
-        cases.append(("classes", (found, y, *rulers, classes, -100)))
-        wanted.append(add_rows(class_columns(found, y, classes), y != -100, rulers))
+        columns = score_columns(y, z, -100, None, 2).float()
+        cases.append(("classes", (columns, y, *rulers, classes, -100)))
+        wanted.append(add_rows(class_columns(columns, y, classes), y != -100, rulers))
     for logits, ignored, rulers in ((True, None, few), (False, 7, many)):
         y, z = (torch.arange(600) % 2).to(torch.uint8), torch.linspace(-9.0, 9.0, 600)
         z[1], z[2], y[1] = torch.inf, -torch.inf, 0
@@ -182,9 +182,9 @@ def test_the_kernels_of_sums_in_the_interpreter(tmp_path: Path) -> None:
     *sums, last = torch.load(tmp_path / "found")
     assert last[:2].tolist() == [2.0, 1.0]
     for (name, given), summed, states in zip(cases, sums, wanted, strict=False):
-        found = named(summed.numpy(), len(given[2]) - 1, given[4] if name == "classes" else None)
-        assert found.pop("bad") == found.pop("far") == 0.0
-        for state, values in found.items():
+        sums_by_state = split_sums(summed.numpy(), len(given[2]) - 1, given[4] if name == "classes" else None)
+        assert sums_by_state.pop("bad") == sums_by_state.pop("far") == 0.0
+        for state, values in sums_by_state.items():
             expected = states[state].double().numpy()
             # Terms of a sum may cancel; those of one state are of like size.
             np.testing.assert_allclose(values, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())

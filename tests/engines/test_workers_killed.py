@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.engines import partitions, workers
+from safecal.engines import workers
 from safecal.engines.partitions import evaluate_partitions
 from safecal.errors import EngineError
 from safecal.inputs.columns import Columns
@@ -43,9 +43,9 @@ WHOLE = safecal.evaluate(KIND, logits=Z, by={"kind": KIND})
 
 def _deadly(folder: Path, lives: int) -> Any:
     """Return a `work` whose process dies in the middle of partition 3, as often as it is told."""
-    notes, real = str(folder), workers.work
+    notes, real = str(folder), workers.do_task
 
-    def work(task: Any, stream: Iterable[Any], index: int) -> Any:
+    def do_task(task: Any, stream: Iterable[Any], index: int) -> Any:
         def interrupted() -> Iterator[Any]:
             for table in stream:
                 yield table.slice(0, table.num_rows // 2)
@@ -57,20 +57,20 @@ def _deadly(folder: Path, lives: int) -> Any:
 
         return real(task, interrupted(), index)
 
-    return work
+    return do_task
 
 
-def _right(found: safecal.Evaluation) -> None:
-    assert found.bins is not None
+def _right(evaluation: safecal.Evaluation) -> None:
+    assert evaluation.bins is not None
     assert WHOLE.bins is not None
-    assert found.groups is not None
+    assert evaluation.groups is not None
     assert WHOLE.groups is not None
-    assert found.summary.n == N
-    assert [s.n for s in found.bins.summaries] == [s.n for s in WHOLE.bins.summaries]
-    assert [(key, s.n) for key, s in found.groups.items()] == [(key, s.n) for key, s in WHOLE.groups.items()]
+    assert evaluation.summary.n == N
+    assert [s.n for s in evaluation.bins.summaries] == [s.n for s in WHOLE.bins.summaries]
+    assert [(key, s.n) for key, s in evaluation.groups.items()] == [(key, s.n) for key, s in WHOLE.groups.items()]
     terms = np.abs(safecal.categorical(KIND, logits=Z).score().excess).sum()
-    assert abs(found.summary.sum_excess - WHOLE.summary.sum_excess) <= 1e-12 * terms
-    assert found.temperature.value == pytest.approx(WHOLE.temperature.value, rel=1e-9)
+    assert abs(evaluation.summary.sum_excess - WHOLE.summary.sum_excess) <= 1e-12 * terms
+    assert evaluation.temperature.value == pytest.approx(WHOLE.temperature.value, rel=1e-9)
 
 
 def _short(error: EngineError) -> None:
@@ -109,18 +109,18 @@ def test_spark_runs_a_lost_partition_again(tmp_path: Path, monkeypatch: pytest.M
     with _session("local[2,4]") as session:  # a task may fail three times
         frame = session.createDataFrame(TABLE).repartition(PARTITIONS)
         calm = evaluate_partitions(frame, COLUMNS, max_rows=100)
-        monkeypatch.setattr(partitions, "work", _deadly(tmp_path, 2))
-        found = evaluate_partitions(frame, COLUMNS, max_rows=100)
+        monkeypatch.setattr(workers, "do_task", _deadly(tmp_path, 2))
+        evaluation = evaluate_partitions(frame, COLUMNS, max_rows=100)
     assert len(list(tmp_path.iterdir())) == 2
-    _right(found)
-    assert found == calm
+    _right(evaluation)
+    assert evaluation == calm
 
 
 def test_spark_says_that_a_worker_was_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _session("local[2]") as session:  # a task may not fail
         frame = session.createDataFrame(TABLE).repartition(PARTITIONS)
         with monkeypatch.context() as patch:
-            patch.setattr(partitions, "work", _deadly(tmp_path, 1))
+            patch.setattr(workers, "do_task", _deadly(tmp_path, 1))
             with pytest.raises(EngineError, match="Spark did not finish: Python worker exited unexpectedly") as caught:
                 evaluate_partitions(frame, COLUMNS, max_rows=100)
         _short(caught.value)
@@ -129,10 +129,10 @@ def test_spark_says_that_a_worker_was_lost(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_spark_says_what_its_workers_lack(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(task: Any, stream: Iterable[Any], index: int) -> Any:
+    def do_task(task: Any, stream: Iterable[Any], index: int) -> Any:
         raise ModuleNotFoundError("No module named 'safecal'")
 
-    monkeypatch.setattr(partitions, "work", work)
+    monkeypatch.setattr(workers, "do_task", do_task)
     with _session("local[2]") as session:
         with pytest.raises(EngineError, match="install safecal and PyArrow on every worker") as caught:
             evaluate_partitions(session.createDataFrame(TABLE), COLUMNS, max_rows=100)
@@ -161,25 +161,25 @@ def _frame() -> Any:
 def test_dask_runs_a_lost_partition_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with _cluster():
         calm = evaluate_partitions(_frame(), COLUMNS, max_rows=100)
-        monkeypatch.setattr(partitions, "_reply", _deadly_reply(tmp_path, 1))
-        found = evaluate_partitions(_frame(), COLUMNS, max_rows=100)
+        monkeypatch.setattr(workers, "_reply", _deadly_reply(tmp_path, 1))
+        evaluation = evaluate_partitions(_frame(), COLUMNS, max_rows=100)
     assert len(list(tmp_path.iterdir())) == 1
-    _right(found)
-    assert found == calm
+    _right(evaluation)
+    assert evaluation == calm
 
 
 def _deadly_reply(folder: Path, lives: int) -> Any:
-    work = _deadly(folder, lives)
+    do_task = _deadly(folder, lives)
 
     def reply(part: Any, task: Any, index: int) -> bytes:
-        return workers.pack(work(task, [pa.Table.from_pandas(part, preserve_index=False)], index))
+        return workers.pack(do_task(task, [pa.Table.from_pandas(part, preserve_index=False)], index))
 
     return reply
 
 
 def test_dask_says_that_workers_were_lost_too_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dask = pytest.importorskip("dask")
-    monkeypatch.setattr(partitions, "_reply", _deadly_reply(tmp_path, 100))
+    monkeypatch.setattr(workers, "_reply", _deadly_reply(tmp_path, 100))
     with dask.config.set({"distributed.scheduler.allowed-failures": 1}), _cluster():
         with pytest.raises(EngineError, match="Dask did not finish: KilledWorker") as caught:
             evaluate_partitions(_frame(), COLUMNS, max_rows=100)
@@ -194,7 +194,7 @@ def test_dask_says_that_it_was_closed(tmp_path: Path, monkeypatch: pytest.Monkey
         time.sleep(60)
         return b""
 
-    monkeypatch.setattr(partitions, "_reply", reply)
+    monkeypatch.setattr(workers, "_reply", reply)
     with _cluster() as cluster:
 
         def close() -> None:

@@ -141,9 +141,9 @@ def test_every_door_counts_the_same_rows(
     door: Callable[..., Evaluation], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = CASES[name]
-    found = door(case, tmp_path, monkeypatch)
-    assert found.n_certain == case.certain
-    verdict = found.judge(threshold=5.0, max_temperature=1e9)  # so wide that nothing else keeps it from being safe
+    evaluation = door(case, tmp_path, monkeypatch)
+    assert evaluation.n_certain == case.certain
+    verdict = evaluation.judge(threshold=5.0, max_temperature=1e9)  # so wide that nothing else keeps it from being safe
     assert verdict.decision == ("UNDETERMINED" if case.certain else "SAFE")
     assert ("a probability of exactly 0" in verdict.reason) == bool(case.certain)
 
@@ -178,9 +178,9 @@ def test_two_classes_are_worded_as_one_prediction_of_two_outcomes() -> None:
     told = "2 of 4 predictions are exactly 0 or 1, and one failure there would be an infinite surprise. The "
     p = np.array([1.0, 0.0, 0.5, 0.3])
     for prediction in (p, np.column_stack([1.0 - p, p])):
-        found = safecal.evaluate([1, 0, 1, 1], prediction)
-        assert found.n_certain == 2
-        assert found.verdict.reason.startswith(told)
+        evaluation = safecal.evaluate([1, 0, 1, 1], prediction)
+        assert evaluation.n_certain == 2
+        assert evaluation.verdict.reason.startswith(told)
     assert certain_reason(1, 9, 2).startswith("1 of 9 predictions is exactly 0 or 1")
     assert certain_reason(1, 9, 3).startswith("1 of 9 rows gives some class")
 
@@ -190,7 +190,7 @@ def test_the_command_line_speaks_of_its_options(tmp_path: Path) -> None:
     assert "Pass finite `--logits`, or state the smallest probability you mean: `--clip " in text
 
 
-@pytest.mark.parametrize("decimals", [1, 3, 6, 9])
+@pytest.mark.parametrize("decimals", [2, 3, 6, 9])
 def test_rounded_predictions_are_recognised(decimals: int, rng: np.random.Generator) -> None:
     p = np.round(rng.random(1000), decimals)
     assert decimals_of(p) == decimals
@@ -204,7 +204,7 @@ def test_rounded_predictions_are_recognised(decimals: int, rng: np.random.Genera
 
 @pytest.mark.parametrize("classes", [2, 3, 10, 1000, 1001, 10_000, 128_256])
 def test_the_smallest_probability_that_is_suggested_hardly_moves_a_row(classes: int) -> None:
-    clip = float(clip_for(classes))
+    clip = float(clip_for(classes) or "nan")
     assert 1e-10 <= clip <= 1e-7
     row = np.zeros((1, classes))
     row[0, :2] = 0.5
@@ -215,6 +215,6 @@ def test_the_smallest_probability_that_is_suggested_hardly_moves_a_row(classes: 
 
 def test_a_gap_that_no_float_holds_counts_as_it_scores() -> None:
     z = np.array([[1.7e308, -1.7e308, 0.0], [0.0, 1.0, 2.0]])
-    found = safecal.categorical([1, 0], logits=z).evaluate()
-    assert found.summary.n_impossible == 1
-    assert found.n_certain == 1
+    evaluation = safecal.categorical([1, 0], logits=z).evaluate()
+    assert evaluation.summary.n_impossible == 1
+    assert evaluation.n_certain == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from typing import Any
 
@@ -23,9 +24,9 @@ def normalised(z: np.ndarray) -> np.ndarray:
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
 
 
-def ends(found: Bounded) -> tuple[np.ndarray, np.ndarray]:
+def ends(predictions: Bounded) -> tuple[np.ndarray, np.ndarray]:
     """Return the smaller and the larger excess of each row."""
-    return found.others[0].score().excess, found.score().excess
+    return predictions.others[0].score().excess, predictions.score().excess
 
 
 def shown(log_p: np.ndarray, y: np.ndarray, k: int) -> Bounded:
@@ -43,12 +44,12 @@ def drawn(rng: np.random.Generator, n: int, size: int, times: float = 1.0) -> tu
 
 def least_entropy(rest: float, cap: float, left: int) -> float:
     """Return the smallest entropy of a rest: at a corner, where at most one outcome is neither 0 nor the cap."""
-    found = []
+    entropies = []
     for full in range(left + 1):
         part = rest - full * cap
         if 0.0 <= part <= cap and (full < left or part == 0.0):
-            found.append(-full * cap * math.log(cap) - (part * math.log(part) if part else 0.0))
-    return min(found)
+            entropies.append(-full * cap * math.log(cap) - (part * math.log(part) if part else 0.0))
+    return min(entropies)
 
 
 def most_entropy(rest: float, cap: float, left: int) -> float:
@@ -140,17 +141,17 @@ def test_a_verdict_takes_the_safe_end_of_each_bound(rng: np.random.Generator) ->
 def test_every_surface_shows_both_bounds_and_that_no_temperature_was_judged(
     rng: np.random.Generator, tmp_path: Any
 ) -> None:
-    found = shown(*drawn(rng, 500, 200, 2.0), 5).evaluate(by=np.repeat(["a", "b"], 250))
+    result = shown(*drawn(rng, 500, 200, 2.0), 5).evaluate(by=np.repeat(["a", "b"], 250))
     page = tmp_path / "report.html"
-    found.report(page)
-    for text in (repr(found), found._repr_html_(), page.read_text(encoding="utf-8")):
+    result.report(page)
+    for text in (repr(result), result._repr_html_(), page.read_text(encoding="utf-8")):
         assert "at most" in text
         assert "at least" in text
         assert "draws" not in text.split("glossary")[0]
         assert "spread is about" not in text
         assert "temperature is not known, and was not judged" in " ".join(text.split())
-    assert safecal.Evaluation.from_dict(found.to_dict()) == found
-    assert math.isnan(found.temperature.value)
+    assert safecal.Evaluation.from_dict(result.to_dict()) == result
+    assert math.isnan(result.temperature.value)
     with pytest.raises(UnavailableError, match="most likely outcomes"):
         shown(*drawn(rng, 5, 20), 5).log_partition(2.0)
 
@@ -158,43 +159,41 @@ def test_every_surface_shows_both_bounds_and_that_no_temperature_was_judged(
 def test_a_sign_that_is_not_known_is_not_claimed_and_groups_have_both_ends(
     rng: np.random.Generator, tmp_path: Any
 ) -> None:
-    found = shown(*drawn(rng, 3000, 500), 30).evaluate(by=np.repeat(["a", "b"], 1500))
-    most, least = (one.ecd for one in found.verdict.looks)
+    result = shown(*drawn(rng, 3000, 500), 30).evaluate(by=np.repeat(["a", "b"], 1500))
+    most, least = (one.ecd for one in result.verdict.looks)
     assert most.low > 0.0 > least.high  # calibrated, and known between the two
-    (said,) = (line for line in repr(found).splitlines() if line.startswith("ECD  "))
-    assert (
-        said.split("  ")[-1] == f"nat at most, 95 % interval {least.low:+.4f} to {most.high:+.4f}: no clear direction"
-    )
+    said = " ".join(repr(result).split())
+    assert f"nat at most, 95 % interval {least.low:+.4f} to {most.high:+.4f}: no clear direction" in said
     page = tmp_path / "report.html"
-    found.report(page)
+    result.report(page)
     text = page.read_text(encoding="utf-8")
     assert f"{least.value:+.4f} at least. The true value may lie on either side of 0." in text
     assert "test, with the larger ECD" in text
     for key in ("a", "b"):
-        ends = found.group_verdict(key).ecd
-        rows = [look.groups[key].ecd for look in (found, *found.looks)]
+        ends = result.group_verdict(key).ecd
+        rows = [look.groups[key].ecd for look in (result, *result.looks)]
         assert ends.low < rows[1] < 0.0 < rows[0] < ends.high
         assert f"{ends.low:+.4f}" in text
         for value in rows:
-            assert f"{value:+.4f}" in repr(found)
-    assert "group, ECD at most" in repr(found)
-    assert "group, ECD at least" in found._repr_html_()
+            assert f"{value:+.4f}" in repr(result)
+    assert "group, ECD at most" in repr(result)
+    assert "group, ECD at least" in result._repr_html_()
 
 
 def test_a_report_of_tokens_says_between_what_the_surprise_lies_and_draws_the_look_that_decided(
     rng: np.random.Generator, tmp_path: Any
 ) -> None:
-    found = shown(*drawn(rng, 3000, 500, 2.0), 20).evaluate()
+    result = shown(*drawn(rng, 3000, 500, 2.0), 20).evaluate()
     page = tmp_path / "report.html"
-    found.report(page)
-    most, least = (f"{one.ecd.value:.3g}" for one in found.verdict.looks)
+    result.report(page)
+    most, least = (f"{one.ecd.value:.3g}" for one in result.verdict.looks)
     text = " ".join(page.read_text(encoding="utf-8").split())
     assert f"each row surprised it by {least} to {most} nat more" in text
-    assert found.deciding is found.looks[0]
-    display = LocalDisplay.from_evaluation(found)
+    assert result.deciding is result.looks[0]
+    display = LocalDisplay.from_evaluation(result)
     plt.close(display.figure_)
     limits = [step.limit for step in display.course.steps]
-    one, other = (Course.of(e.local, found.limits.local_threshold).steps for e in (found.looks[0], found))
+    one, other = (Course.of(e.local, result.limits.local_threshold).steps for e in (result.looks[0], result))
     assert limits == [step.limit for step in one] != [step.limit for step in other]
 
 
@@ -228,11 +227,11 @@ def test_parts_are_those_of_all_rows(rng: np.random.Generator) -> None:
 
 def test_lists_of_any_length_are_read_as_they_are(rng: np.random.Generator) -> None:
     top = [[math.log(0.5), math.log(0.2)], [math.log(0.9)], [0.0]]
-    found = safecal.bounded([math.log(0.5), math.log(0.01), -math.inf], top, vocabulary=100, text="given")
+    predictions = safecal.bounded([math.log(0.5), math.log(0.01), -math.inf], top, vocabulary=100, text="given")
     alone = safecal.bounded([math.log(0.01)], [[math.log(0.9)]], vocabulary=100, text="given")
-    assert found.score().excess[1] == alone.score().excess[0]
-    assert found.score().excess[2] == math.inf
-    assert found.evaluate().verdict.decision == "UNSAFE"
+    assert predictions.score().excess[1] == alone.score().excess[0]
+    assert predictions.score().excess[2] == math.inf
+    assert predictions.evaluate().verdict.decision == "UNSAFE"
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
@@ -249,7 +248,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no list": ({"top_logprobs": [[]]}, "at least one token"),
     "not the largest": ({"y_logprob": [-0.5], "top_logprobs": [[-0.7, -3.0]]}, "must hold the largest"),
     "more than 1": ({"y_logprob": [-0.1], "top_logprobs": [[-0.1, -0.1]]}, "sum to at most 1"),
-    "a vocabulary that is too small": ({"y_logprob": [-3.0], "top_logprobs": [[-3.0]], "vocabulary": 10}, "room for"),
+    "a vocabulary that is too small": (
+        {"y_logprob": [-3.0], "top_logprobs": [[-3.0]], "vocabulary": 10},
+        "large enough for",
+    ),
     "all outcomes": ({"vocabulary": 2, "top_logprobs": [[-0.7, -0.7]]}, "fewer than the vocabulary"),
 }
 
@@ -282,8 +284,8 @@ def test_a_temperature_is_found_on_given_text_and_none_on_generated_text(
     times: float, rng: np.random.Generator
 ) -> None:
     log_p, y = drawn(rng, 1500, 200, times)
-    found = safecal.categorical(y, logits=log_p).evaluate().temperature
-    assert found.low < times < found.high
+    temperature = safecal.categorical(y, logits=log_p).evaluate().temperature
+    assert temperature.low < times < temperature.high
     own = (np.cumsum(np.exp(log_p), axis=1) > rng.random((1500, 1))).argmax(axis=1)  # what the model would write
     assert abs(safecal.categorical(own, logits=log_p).ecd) < 0.1  # calibrated by construction
     with pytest.raises(FormError, match="by construction"):
@@ -294,11 +296,52 @@ def test_ranges_of_tokens_are_of_perplexity(rng: np.random.Generator) -> None:
     p = rng.dirichlet(np.full(50, 0.3), 3000)
     logits = np.log(p)
     token = np.array([rng.choice(50, p=row) for row in p**0.4 / (p**0.4).sum(axis=1, keepdims=True)])
-    found = safecal.bounded(
+    result = safecal.bounded(
         logits[np.arange(3000), token], np.sort(logits)[:, ::-1][:, :30], vocabulary=50, text="given"
     ).evaluate()
-    assert found.verdict.decision == "UNSAFE"
-    assert "standard deviation" not in str(found)
-    assert "spread 1" not in str(found)
-    assert any(place.on == "perplexity" and "its perplexity is" in str(place) for place in found.verdict.where)
-    assert safecal.Evaluation.from_dict(found.to_dict()).verdict == found.verdict
+    assert result.verdict.decision == "UNSAFE"
+    assert "standard deviation" not in str(result)
+    assert "spread 1" not in str(result)
+    assert any(place.on == "perplexity" and "its perplexity is" in str(place) for place in result.verdict.where)
+    assert safecal.Evaluation.from_dict(result.to_dict()).verdict == result.verdict
+
+
+def sure(n: int, said: float, wrong: int) -> safecal.Predictions:
+    """Return tokens of which the likeliest has the probability ``said`` and is not there ``wrong`` times."""
+    top = np.log(np.tile([said, *((1.0 - said) * np.array([0.5, 0.2, 0.1, 0.05]))], (n, 1)))
+    return safecal.bounded(top[np.arange(n), (np.arange(n) < wrong) * 1], top, vocabulary=50_000, text="given")
+
+
+def test_mistakes_are_known_exactly_and_judged(rng: np.random.Generator) -> None:
+    log_p, y = drawn(rng, 500, 100)
+    top = -np.sort(-log_p, axis=1)[:, :4]
+    found = safecal.bounded(log_p[np.arange(500), y], top, vocabulary=100, text="given").evaluate().mistakes
+    whole = safecal.categorical(y, logits=log_p).evaluate().mistakes
+    assert found is not None
+    assert whole is not None
+    assert found.seen == pytest.approx(whole.seen, abs=1)  # two tokens may be as good as equally likely
+    assert found.announced == pytest.approx(whole.announced, abs=1)
+    seldom = sure(3000, 0.9999, 15).evaluate()
+    assert seldom.verdict.decision == "UNSAFE"
+    assert "it announced 0.3 mistakes and made 15" in seldom.verdict.reason
+    assert sure(100_000, 0.9999, 10).evaluate().verdict.decision == "SAFE"
+    few = sure(3000, 0.9999, 0).evaluate().verdict
+    assert few.decision == "UNDETERMINED"
+    assert "it announced 0.3 mistakes and made 0" in few.reason
+
+
+def test_tokens_that_are_equally_likely_are_the_likeliest_together() -> None:
+    top = np.log([[0.4, 0.4, 0.1]] * 10)
+    outcome = np.log([0.4] * 8 + [0.1, 0.02])
+    scored = safecal.bounded(outcome, top, vocabulary=100, text="given").score()
+    assert scored.confidence == pytest.approx(np.full(10, 0.8))
+    assert scored.correct.tolist() == [True] * 8 + [False] * 2
+
+
+def test_documents_without_mistakes_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Bounded, "_score", lambda self, rows: safecal.Scored(*self.columns[:5, rows]))
+        document = json.dumps(sure(400, 0.9, 40).evaluate(by=np.arange(400) % 2).to_dict())
+    early = safecal.Evaluation.from_dict(json.loads(document))
+    assert early.mistakes is None
+    assert early.judge().decision == "SAFE"

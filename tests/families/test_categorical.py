@@ -87,8 +87,8 @@ def test_two_classes_have_the_brier_score_of_two_classes() -> None:
 
 
 def test_clipping_moves_and_normalises() -> None:
-    a = safecal.categorical([1], [[1.0, 0.0, 0.0]], clip=0.1).score()
-    b = safecal.categorical([1], np.array([[0.9, 0.1, 0.1]]) / 1.1).score()
+    a = safecal.categorical([1], [[1.0, 0.0, 0.0]], clip=0.01).score()
+    b = safecal.categorical([1], np.array([[0.99, 0.01, 0.01]]) / 1.01).score()
     assert a.excess == pytest.approx(b.excess, rel=1e-14)
     assert a.entropy == pytest.approx(b.entropy, rel=1e-14)
 

@@ -26,10 +26,10 @@ def test_every_form_keeps_the_marginal_of_the_components_that_matter(mapping: tu
     wanted = safecal.gaussian(X[:, mapping], M[:, mapping], cov=block).score()
     forms = {"cov": cov, "chol": chol, "precision": (precision + np.swapaxes(precision, -1, -2)) / 2}
     for form, value in forms.items():
-        found = safecal.gaussian(X, M, **{form: value}, mapping=mapping)
-        assert found.dimension == len(mapping)
-        np.testing.assert_allclose(found.score().excess, wanted.excess, rtol=1e-9, atol=1e-9, err_msg=form)
-        np.testing.assert_allclose(found.score().entropy, wanted.entropy, rtol=1e-9, err_msg=form)
+        checked = safecal.gaussian(X, M, **{form: value}, mapping=mapping)
+        assert checked.dimension == len(mapping)
+        np.testing.assert_allclose(checked.score().excess, wanted.excess, rtol=1e-9, atol=1e-9, err_msg=form)
+        np.testing.assert_allclose(checked.score().entropy, wanted.entropy, rtol=1e-9, err_msg=form)
 
 
 def test_independent_components_keep_theirs(rng: np.random.Generator) -> None:
@@ -45,8 +45,8 @@ def test_components_that_do_not_matter_may_hold_anything() -> None:
     x[:, 1], m[:, 3] = np.nan, np.inf
     c[:, 1], c[:, :, 1] = np.nan, 0.0
     c[:, 3, 3] = -1.0
-    found = safecal.gaussian(x, m, cov=c, mapping=[0, 2]).ecd
-    assert found == pytest.approx(safecal.gaussian(X, M, cov=C, mapping=[0, 2]).ecd, rel=1e-12)
+    ecd = safecal.gaussian(x, m, cov=c, mapping=[0, 2]).ecd
+    assert ecd == pytest.approx(safecal.gaussian(X, M, cov=C, mapping=[0, 2]).ecd, rel=1e-12)
     with pytest.raises(MissingValueError):
         safecal.gaussian(x, m, cov=c)
     with pytest.raises(CovarianceError, match=r"`cov` must be positive definite.* at row 0 \(30 of 30 rows\)"):
@@ -67,8 +67,8 @@ def test_angles_are_wrapped(rng: np.random.Generator) -> None:
     ("degrees", "error"), [(358.0, -2.0), (-358.0, 2.0), (180.0, 180.0), (-180.0, 180.0), (540.0, 180.0), (0.0, 0.0)]
 )
 def test_errors_lie_in_the_half_open_circle(degrees: float, error: float) -> None:
-    found = safecal.gaussian([math.radians(degrees)], [0.0], std=1.0, angles=[0]).score().excess[0]
-    assert found == pytest.approx((math.radians(error) ** 2 - 1) / 2, abs=1e-12)
+    excess = safecal.gaussian([math.radians(degrees)], [0.0], std=1.0, angles=[0]).score().excess[0]
+    assert excess == pytest.approx((math.radians(error) ** 2 - 1) / 2, abs=1e-12)
 
 
 def test_angles_are_counted_in_the_state_as_given() -> None:

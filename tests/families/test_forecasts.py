@@ -27,10 +27,10 @@ def y(rng: np.random.Generator) -> np.ndarray:
 
 def test_intervals_are_two_outcomes_of_their_level(y: np.ndarray) -> None:
     end = 1.2
-    found = safecal.intervals(y, -end, np.full(N, end), level=0.9)
+    predictions = safecal.intervals(y, -end, np.full(N, end), level=0.9)
     wanted = safecal.bernoulli(np.abs(y) <= end, np.full(N, 0.9))
-    assert found.ecd == pytest.approx(wanted.ecd, rel=1e-14)
-    evaluation = found.evaluate()
+    assert predictions.ecd == pytest.approx(wanted.ecd, rel=1e-14)
+    evaluation = predictions.evaluate()
     assert evaluation.temperature.high == pytest.approx(wanted.evaluate().temperature.high, rel=1e-9)
     assert evaluation.verdict.decision == "UNSAFE"
     assert "Its intervals hold 76.5 % of the outcomes, where 90 % are stated." in evaluation.verdict.reason
@@ -106,32 +106,47 @@ def test_equal_levels_are_regrouped_and_the_verdict_says_so(y: np.ndarray) -> No
 def test_classes_are_likelier_the_nearer_they_are_to_the_median(
     y: np.ndarray, levels: list[float], kept: list[float]
 ) -> None:
-    found = safecal.quantiles(y, normal_quantiles(1.0, levels), levels=levels)
-    np.testing.assert_allclose(found.coded.values[0], np.diff([0.0, *kept, 1.0]), rtol=1e-12)
-    assert abs(found.ecd) < 0.05
+    predictions = safecal.quantiles(y, normal_quantiles(1.0, levels), levels=levels)
+    np.testing.assert_allclose(predictions.coded.values[0], np.diff([0.0, *kept, 1.0]), rtol=1e-12)
+    assert abs(predictions.ecd) < 0.05
+
+
+def test_the_reason_says_what_equally_likely_classes_cannot_show() -> None:
+    share = np.array([0.05, 0.85, 0.05, 0.05])  # nearly all outcomes fall short of the median
+    y = np.repeat([-2.0, -1.0, 1.0, 2.0], np.round(3000 * share).astype(int))
+    short = safecal.quantiles(y, np.tile([-1.5, 0.0, 1.5], (3000, 1)), levels=[0.05, 0.5, 0.95]).evaluate().verdict
+    assert short.decision == "SAFE"
+    assert "Whether its median is right is not seen." in short.reason
+    for levels, words in (([0.05, 0.25, 0.75, 0.95], "In which of two equally likely classes"), ([0.05, 0.9], "")):
+        look = safecal.quantiles([0.0], [np.arange(len(levels)) - 1.0], levels=levels).look
+        assert look is not None
+        assert look.why.removeprefix("How far beyond its outermost quantiles outcomes lie is not seen.").startswith(
+            words and f" {words}"
+        )
+        assert "median" not in look.why
 
 
 def test_an_outcome_that_equals_quantiles_falls_by_chance_to_either_side(rng: np.random.Generator) -> None:
     rain = np.where(rng.random(N) < 0.6, 0.0, rng.exponential(size=N))
     levels = [0.1, 0.5, 0.9, 0.99]
     values = np.tile([0.0, 0.0, -np.log(0.25), -np.log(0.025)], (N, 1))
-    found = safecal.quantiles(rain, values, levels=levels)
-    share = np.bincount(found.coded.happened, minlength=5) / N
+    predictions = safecal.quantiles(rain, values, levels=levels)
+    share = np.bincount(predictions.coded.happened, minlength=5) / N
     assert share[0] == pytest.approx(0.6 / 9, abs=0.03)  # of the classes 0.1, 0.4 and 0.4 that hold 0
-    assert found.evaluate().verdict.decision != "UNSAFE"
+    assert predictions.evaluate().verdict.decision != "UNSAFE"
 
 
 @pytest.mark.parametrize("d", [1, 2, 6])
 def test_a_point_left_out_is_compared_with_the_moments_of_the_others(rng: np.random.Generator, d: int) -> None:
     m = 12
     pool = rng.standard_normal((3, m + 1, d)) * 3.0 + 5.0
-    found = left_out_nees(whitened(pool))
+    by_kernel = left_out_nees(whitened(pool))
     for b in range(3):
         for j in range(m + 1):
             rest = np.delete(pool[b], j, axis=0)
             gap = pool[b, j] - rest.mean(axis=0)
             nees = gap @ np.linalg.solve(np.atleast_2d(np.cov(rest.T)), gap)
-            assert found[b, j] == pytest.approx(nees * m * (m - d - 2) / ((m - 1) * (m + 1)), rel=1e-10)
+            assert by_kernel[b, j] == pytest.approx(nees * m * (m - d - 2) / ((m - 1) * (m + 1)), rel=1e-10)
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -139,11 +154,11 @@ def test_neighbours_are_those_of_a_slow_search(rng: np.random.Generator, d: int)
     pool = rng.standard_normal((2, 30, d))
     pool[0, 3] = pool[0, 4] = pool[0, 5]  # copies
     white = whitened(pool) * np.sqrt(29.0)
-    found = left_out_distances(whitened(pool), 2)
+    distances = left_out_distances(whitened(pool), 2)
     for b in range(2):
         for j in range(30):
             far = np.sort(np.linalg.norm(white[b] - white[b, j], axis=1))[2]
-            assert found[b, j] == pytest.approx(max(far, 1e-3), rel=1e-9)
+            assert distances[b, j] == pytest.approx(max(far, 1e-3), rel=1e-9)
 
 
 def test_the_excess_of_a_right_ensemble_has_mean_0_and_the_variance_stated_for_every_shape(
@@ -159,10 +174,10 @@ def test_the_excess_of_a_right_ensemble_has_mean_0_and_the_variance_stated_for_e
         pool = np.asarray(draw((n, m + 1)))[..., None]
         white = whitened(pool)
         for surprise in (0.5 * left_out_nees(white), np.log(left_out_distances(white, 4))):
-            found = exchanged(surprise)
-            assert abs(found.excess.sum()) < 3.5 * np.sqrt(found.variance.sum())
+            exchanged_columns = exchanged(surprise)
+            assert abs(exchanged_columns.excess.sum()) < 3.5 * np.sqrt(exchanged_columns.variance.sum())
             if draw is normal:
-                assert found.excess.var() == pytest.approx(found.variance.mean(), rel=0.25)
+                assert exchanged_columns.excess.var() == pytest.approx(exchanged_columns.variance.mean(), rel=0.25)
 
 
 @pytest.mark.parametrize(("m", "d"), [(20, 1), (100, 2), (30, 6)])
@@ -179,8 +194,8 @@ def test_a_right_ensemble_is_safe_and_one_too_narrow_is_not(rng: np.random.Gener
 def test_modes_that_are_too_narrow_are_unsafe_by_their_neighbours(rng: np.random.Generator) -> None:
     mode, modes = 2.0 * rng.choice([-1, 1], N), 2.0 * rng.choice([-1, 1], (N, 100))
     y, draws = mode + 0.3 * rng.standard_normal(N), modes + 0.1 * rng.standard_normal((N, 100))
-    for found in (safecal.ensemble(y, draws), safecal.particles(y, draws)):
-        verdict = found.evaluate().verdict
+    for predictions in (safecal.ensemble(y, draws), safecal.particles(y, draws)):
+        verdict = predictions.evaluate().verdict
         assert [one.decision for one in verdict.looks] == ["SAFE", "UNSAFE"]
         assert verdict.decision == "UNSAFE"
         assert verdict.reason.startswith("by the neighbours of the outcome among the draws, the model is over-conf")
@@ -210,14 +225,14 @@ def test_too_few_draws_for_their_covariance_are_never_safe(rng: np.random.Genera
 
 def test_many_draws_are_thinned_for_neighbours_alone(rng: np.random.Generator) -> None:
     y, draws = rng.standard_normal((60, 2)), rng.standard_normal((60, 300, 2))
-    found = safecal.ensemble(y, draws)
-    assert found.score().excess.shape == (60,)
-    assert found.others[0].n == 60
-    assert found.take(np.arange(5)).others[0].n == 5
-    joined = type(found).concatenate([found, found])
-    assert joined.evaluate().verdict.looks[1].ecd.value == pytest.approx(found.others[0].ecd)
+    predictions = safecal.ensemble(y, draws)
+    assert predictions.score().excess.shape == (60,)
+    assert predictions.others[0].n == 60
+    assert predictions.take(np.arange(5)).others[0].n == 5
+    joined = type(predictions).concatenate([predictions, predictions])
+    assert joined.evaluate().verdict.looks[1].ecd.value == pytest.approx(predictions.others[0].ecd)
     with pytest.raises(SafecalError, match="of one form"):
-        type(found).concatenate([found, safecal.ensemble(y[:, 0], draws[..., 0])])
+        type(predictions).concatenate([predictions, safecal.ensemble(y[:, 0], draws[..., 0])])
 
 
 def test_groups_and_clusters_of_forecasts(y: np.ndarray, rng: np.random.Generator) -> None:
@@ -229,10 +244,10 @@ def test_groups_and_clusters_of_forecasts(y: np.ndarray, rng: np.random.Generato
 
 
 def test_draws_have_no_temperature_and_no_log_partition(y: np.ndarray, rng: np.random.Generator) -> None:
-    found = safecal.ensemble(y, rng.standard_normal((N, 20)))
+    predictions = safecal.ensemble(y, rng.standard_normal((N, 20)))
     with pytest.raises(SafecalError, match="no density of their own"):
-        found.log_partition(1.0)
-    assert np.isnan(found.evaluate().temperature.value)
+        predictions.log_partition(1.0)
+    assert np.isnan(predictions.evaluate().temperature.value)
 
 
 Y = np.zeros(3)
@@ -285,16 +300,16 @@ def cancelling(n: int, rng: np.random.Generator) -> tuple[Any, Any]:
 def test_wide_forecasts_that_are_too_narrow_do_not_hide_behind_narrow_ones(rng: np.random.Generator) -> None:
     y, stated = cancelling(12_000, rng)
     ends = np.outer(stated, [-1.2816, 0.0, 1.2816])
-    for found in (
+    for result in (
         safecal.intervals(y, ends[:, 0], ends[:, 2], level=0.8).evaluate(),
         safecal.quantiles(y, ends, levels=[0.1, 0.5, 0.9]).evaluate(),
     ):
-        assert found.verdict.on_average == "SAFE"
-        assert found.verdict.decision == "UNSAFE"
-        assert "wide, " in found.verdict.reason
-        again = safecal.Evaluation.from_dict(json.loads(json.dumps(found.to_dict())))
-        assert again.verdict.reason == found.verdict.reason
-        assert "width" in report_html(found)
+        assert result.verdict.on_average == "SAFE"
+        assert result.verdict.decision == "UNSAFE"
+        assert "wide, " in result.verdict.reason
+        again = safecal.Evaluation.from_dict(json.loads(json.dumps(result.to_dict())))
+        assert again.verdict.reason == result.verdict.reason
+        assert "width" in report_html(result)
 
 
 def test_right_forecasts_of_any_width_are_safe_also_in_clusters(rng: np.random.Generator) -> None:
@@ -328,9 +343,9 @@ def test_outcomes_any_number_of_spreads_away_from_their_draws_are_unsafe(d: int,
     excess = []
     for far in (1e3, 1e5, 1e7, 1e9, 1e30, 1e200):
         x = far * way
-        found = safecal.ensemble(x if d > 1 else x[:, 0], draws if d > 1 else draws[..., 0])
-        excess.append(found.score().excess / far**2 if far < 1e100 else found.score().excess)
-        assert found.evaluate().verdict.decision == "UNSAFE"
+        predictions = safecal.ensemble(x if d > 1 else x[:, 0], draws if d > 1 else draws[..., 0])
+        excess.append(predictions.score().excess / far**2 if far < 1e100 else predictions.score().excess)
+        assert predictions.evaluate().verdict.decision == "UNSAFE"
     for scaled in excess[1:5]:  # squared distances
         np.testing.assert_allclose(scaled, excess[1], rtol=1e-2)
     assert np.isinf(excess[5]).all(), "impossible by these draws"

@@ -29,9 +29,9 @@ def test_surprisal_and_entropy_agree_with_scipy() -> None:
 def test_every_form_of_the_spread_says_the_same() -> None:
     wanted = safecal.gaussian(X, M, cov=C).score()
     for form in ({"chol": L}, {"precision": np.linalg.inv(C)}):
-        found = safecal.gaussian(X, M, **form).score()
-        np.testing.assert_allclose(found.excess, wanted.excess, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(found.entropy, wanted.entropy, rtol=1e-9)
+        scores = safecal.gaussian(X, M, **form).score()
+        np.testing.assert_allclose(scores.excess, wanted.excess, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(scores.entropy, wanted.entropy, rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", ["cov", "chol", "precision"])
@@ -78,8 +78,8 @@ def test_a_covariance_that_is_symmetric_up_to_rounding_is_accepted() -> None:
 def test_a_covariance_of_any_scale_is_a_covariance() -> None:
     for scale in (1e-20, 1e20):
         wanted = safecal.gaussian(X, M, cov=C).ecd
-        found = safecal.gaussian(X * math.sqrt(scale), M * math.sqrt(scale), cov=C * scale).ecd
-        assert found == pytest.approx(wanted, rel=1e-9)
+        ecd = safecal.gaussian(X * math.sqrt(scale), M * math.sqrt(scale), cov=C * scale).ecd
+        assert ecd == pytest.approx(wanted, rel=1e-9)
 
 
 def test_a_factor_may_have_a_negative_diagonal() -> None:

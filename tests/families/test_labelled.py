@@ -20,40 +20,40 @@ def rows(rng: np.random.Generator, n: int = 400) -> tuple[np.ndarray, np.ndarray
 
 def test_each_label_is_a_row_of_the_table(rng: np.random.Generator) -> None:
     y_true, y_prob = rows(rng)
-    found = safecal.evaluate(y_true, y_prob, by_label=True, labels=NAMES)
-    assert found.groups is not None
-    assert found.groups.name == "label"
-    assert set(found.groups.keys) == set(NAMES)
-    assert found.n == 1200
+    result = safecal.evaluate(y_true, y_prob, by_label=True, labels=NAMES)
+    assert result.groups is not None
+    assert result.groups.name == "label"
+    assert set(result.groups.keys) == set(NAMES)
+    assert result.n == 1200
     for j, name in enumerate(NAMES):
         alone = safecal.evaluate(y_true[:, j], y_prob[:, j])
-        assert found.groups[name].n == 400
-        assert found.groups[name].ecd == pytest.approx(alone.ecd, rel=1e-12)
-    assert found.ecd == pytest.approx(safecal.ecd(y_true.ravel(), y_prob.ravel()), rel=1e-12)
+        assert result.groups[name].n == 400
+        assert result.groups[name].ecd == pytest.approx(alone.ecd, rel=1e-12)
+    assert result.ecd == pytest.approx(safecal.ecd(y_true.ravel(), y_prob.ravel()), rel=1e-12)
 
 
 def test_one_bad_label_is_unsafe_and_named(rng: np.random.Generator) -> None:
     y_true, y_prob = rows(rng, 1000)
     logits = np.log(y_prob / (1 - y_prob))
     logits[:, 1] *= 3
-    found = safecal.evaluate(y_true, logits=logits, by_label=True, labels=NAMES)
-    assert found.verdict.decision == "UNSAFE"
-    assert found.verdict.where[0].label == "label dog"
-    assert found.groups is not None
-    assert found.groups["dog"].verdict.decision == "UNSAFE"
-    assert found.groups["cat"].verdict.decision != "UNSAFE"
+    result = safecal.evaluate(y_true, logits=logits, by_label=True, labels=NAMES)
+    assert result.verdict.decision == "UNSAFE"
+    assert result.verdict.where[0].label == "label dog"
+    assert result.groups is not None
+    assert result.groups["dog"].verdict.decision == "UNSAFE"
+    assert result.groups["cat"].verdict.decision != "UNSAFE"
 
 
 @pytest.mark.proof
 def test_the_labels_of_one_row_are_a_cluster(rng: np.random.Generator) -> None:
     y_true, y_prob = rows(rng)
     flat = {"y_true": y_true.ravel(), "y_prob": y_prob.ravel(), "by": {"label": np.tile([0, 1, 2], 400)}}
-    found = safecal.evaluate(y_true, y_prob, by_label=True)
-    assert found == safecal.evaluate(**flat, cluster=np.repeat(np.arange(400), 3))
+    result = safecal.evaluate(y_true, y_prob, by_label=True)
+    assert result == safecal.evaluate(**flat, cluster=np.repeat(np.arange(400), 3))
     patient = np.arange(400) // 4
     weight = rng.random(400)
-    found = safecal.evaluate(y_true, y_prob, by_label=True, cluster=patient, sample_weight=weight)
-    assert found == safecal.evaluate(**flat, cluster=np.repeat(patient, 3), sample_weight=np.repeat(weight, 3))
+    result = safecal.evaluate(y_true, y_prob, by_label=True, cluster=patient, sample_weight=weight)
+    assert result == safecal.evaluate(**flat, cluster=np.repeat(patient, 3), sample_weight=np.repeat(weight, 3))
     copied = safecal.evaluate(np.repeat(y_true[:, :1], 3, 1), np.repeat(y_prob[:, :1], 3, 1), by_label=True)
     alone = safecal.evaluate(y_true[:, 0], y_prob[:, 0])
     assert copied.interval.high - copied.interval.low > 0.95 * (alone.interval.high - alone.interval.low)
@@ -75,10 +75,10 @@ def test_other_groups_are_crossed_with_the_labels(rng: np.random.Generator) -> N
     y_true, y_prob = rows(rng, 60)
     site = pd.Series(np.arange(60) % 2, name="site")
     for by in (site, {"site": site}):
-        found = safecal.evaluate(y_true, y_prob, by_label=True, labels=NAMES, by=by).groups
-        assert found is not None
-        assert found.name == "label, site"
-        assert {*found.keys} == {(name, k) for name in NAMES for k in (0, 1)}
+        groups = safecal.evaluate(y_true, y_prob, by_label=True, labels=NAMES, by=by).groups
+        assert groups is not None
+        assert groups.name == "label, site"
+        assert {*groups.keys} == {(name, k) for name in NAMES for k in (0, 1)}
     with pytest.raises(OptionError, match="`by` must not have a column `label`"):
         safecal.evaluate(y_true, y_prob, by_label=True, by={"label": site})
     with pytest.raises(ShapeError, match="`by` must have as many rows as `y_true`; got 59 and 60"):
@@ -89,8 +89,8 @@ def test_other_groups_are_crossed_with_the_labels(rng: np.random.Generator) -> N
 
 def test_one_label_is_the_evaluation_of_its_column(rng: np.random.Generator) -> None:
     y_true, y_prob = rows(rng)
-    found = safecal.evaluate(y_true[:, :1], y_prob[:, :1], by_label=True)
-    assert found.ecd == pytest.approx(safecal.ecd(y_true[:, 0], y_prob[:, 0]))
+    result = safecal.evaluate(y_true[:, :1], y_prob[:, :1], by_label=True)
+    assert result.ecd == pytest.approx(safecal.ecd(y_true[:, 0], y_prob[:, 0]))
 
 
 Y = np.array([[1, 0], [0, 0], [1, 1]])
@@ -108,7 +108,7 @@ P = np.array([[0.9, 0.1], [0.2, 0.3], [0.6, 0.7]])
         (Y[:, :1], {"y_prob": P}, ShapeError, "as many columns as `y_prob`; got 1 and 2"),
         (Y[:1], {"y_prob": P[:1]}, ShapeError, "at least two rows"),
         (Y * 2, {"y_prob": P}, LabelError, r"0 or 1 for each label; got 2 at row 0, column 0 \(2 of 3 rows\)"),
-        (np.where(Y == 1, np.nan, Y), {"y_prob": P}, LabelError, "got nan at row 0.*was not looked for is no 0"),
+        (np.where(Y == 1, np.nan, Y), {"y_prob": P}, LabelError, "got nan at row 0.*nobody looked for is not a 0"),
         (pd.DataFrame(Y, dtype="Int8").replace(0, pd.NA), {"y_prob": P}, LabelError, "got None at row 0, column 1"),
         (Y, {"y_prob": P + 1}, RangeError, r"`y_prob` must lie in \[0, 1\]; got 1.9 at row 0, column 0"),
         (Y, {"logits": P * np.nan}, MissingValueError, r"`logits\[:, 0\]` must not be NaN"),

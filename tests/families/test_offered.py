@@ -39,9 +39,9 @@ class Offers:
 def test_a_log_density_with_quantiles_is_enough(y: np.ndarray, table: bool) -> None:
     for law in (stats.norm(MEAN, 0.6), stats.gumbel_r(MEAN, 0.7)):
         wanted = safecal.density(y, law)
-        found = safecal.density(y, Offers(law, table))
-        np.testing.assert_allclose(found.score().excess, wanted.score().excess, rtol=1e-7, atol=1e-9)
-        assert found.method == "quadrature"
+        predictions = safecal.density(y, Offers(law, table))
+        np.testing.assert_allclose(predictions.score().excess, wanted.score().excess, rtol=1e-7, atol=1e-9)
+        assert predictions.method == "quadrature"
 
 
 def test_what_holds_a_frozen_distribution_is_that(y: np.ndarray) -> None:
@@ -68,7 +68,7 @@ def test_a_log_density_without_quantiles_asks_for_a_sampler(y: np.ndarray) -> No
 @pytest.mark.parametrize(
     ("held", "message"),
     [
-        (SimpleNamespace(log_likelihood=1, posterior=2), "how surprised it announced to be"),
+        (SimpleNamespace(log_likelihood=1, posterior=2), "how surprised it expected to be"),
         ({"posterior_predictive": 1}, "with the groups posterior_predictive"),
     ],
 )
@@ -110,9 +110,9 @@ def test_predictions_of_the_rows_that_a_model_was_fitted_to_are_refused(rng: np.
 @pytest.mark.extra
 def test_the_distributions_of_numpyro(y: np.ndarray) -> None:
     numpyro = pytest.importorskip("numpyro.distributions")
-    found = safecal.density(y, numpyro.Normal(MEAN, 0.6))
-    assert found.ecd == pytest.approx(safecal.density(y, stats.norm(MEAN, 0.6)).ecd, abs=0.05)
-    assert found.evaluate().verdict.decision == "UNSAFE"
+    predictions = safecal.density(y, numpyro.Normal(MEAN, 0.6))
+    assert predictions.ecd == pytest.approx(safecal.density(y, stats.norm(MEAN, 0.6)).ecd, abs=0.05)
+    assert predictions.evaluate().verdict.decision == "UNSAFE"
 
 
 @pytest.mark.extra

@@ -17,7 +17,7 @@ from safecal.errors import (
     RangeError,
     ShapeError,
 )
-from safecal.families.particles import particles
+from safecal.families.mixtures import particles
 
 RNG = np.random.default_rng(9)
 N, S, D = 12, 400, 3
@@ -33,12 +33,12 @@ def banana(rng: np.random.Generator, size: tuple[int, ...]) -> np.ndarray:
 
 
 def test_moments_are_those_of_the_weighted_particles() -> None:
-    found = particles(X, CLOUD, WEIGHT)
+    predictions = particles(X, CLOUD, WEIGHT)
     mean = np.array([np.average(c, axis=0, weights=w) for c, w in zip(CLOUD, WEIGHT, strict=True)])
     cov = np.array([np.cov(c.T, ddof=0, aweights=w) for c, w in zip(CLOUD, WEIGHT, strict=True)])
-    np.testing.assert_allclose(found.score().excess, safecal.gaussian(X, mean, cov=cov).score().excess, rtol=1e-9)
-    assert repr(found) == "gaussian predictions: 12 rows (moment match of particles)"
-    assert found.dimension == D
+    np.testing.assert_allclose(predictions.score().excess, safecal.gaussian(X, mean, cov=cov).score().excess, rtol=1e-9)
+    assert repr(predictions) == "gaussian predictions: 12 rows (moment match of particles)"
+    assert predictions.dimension == D
 
 
 def test_weights_come_in_any_form_and_particles_row_by_row() -> None:
@@ -49,17 +49,17 @@ def test_weights_come_in_any_form_and_particles_row_by_row() -> None:
         particles(X, (c for c in CLOUD), (w for w in WEIGHT)),
         particles(X, [c.tolist() for c in CLOUD], log_weight=[np.log(w) for w in WEIGHT]),
     ]
-    for found in again:
-        np.testing.assert_allclose(found.score().excess, wanted, rtol=1e-12)
+    for predictions in again:
+        np.testing.assert_allclose(predictions.score().excess, wanted, rtol=1e-12)
     equal = particles(X, CLOUD).score().excess
     np.testing.assert_allclose(particles(X, CLOUD, np.full((N, S), 1 / S)).score().excess, equal, rtol=1e-12)
 
 
 def test_clouds_may_differ_in_size(rng: np.random.Generator) -> None:
     sizes = rng.integers(50, S, N)
-    found = particles(X, [c[:s] for c, s in zip(CLOUD, sizes, strict=True)]).score().excess
+    excess = particles(X, [c[:s] for c, s in zip(CLOUD, sizes, strict=True)]).score().excess
     for i, s in enumerate(sizes):
-        assert found[i] == pytest.approx(particles(X[i : i + 1], CLOUD[i : i + 1, :s]).ecd, rel=1e-12)
+        assert excess[i] == pytest.approx(particles(X[i : i + 1], CLOUD[i : i + 1, :s]).ecd, rel=1e-12)
 
 
 def test_a_stream_of_clouds_is_never_held_together() -> None:
@@ -153,14 +153,14 @@ def test_the_posterior_density_needs_no_estimator() -> None:
     square = np.square(cloud - mean[:, None]).sum(axis=-1)
     weight = np.exp(-square / 2 + square / 4.5)
     weight /= weight.sum(axis=1, keepdims=True)
-    found = particles(x, cloud, weight, log_density=lambda at: 7.0 - np.square(at - mean).sum(axis=1) / 2)
+    predictions = particles(x, cloud, weight, log_density=lambda at: 7.0 - np.square(at - mean).sum(axis=1) / 2)
     wanted = safecal.gaussian(x, mean, std=1.0).score()
-    scored = found.score()
+    scored = predictions.score()
     error = scored.excess - wanted.excess
     assert np.std(error / np.sqrt(scored.numerical_variance)) == pytest.approx(1.0, abs=0.2)
     assert abs(error.mean()) < 0.02
     assert scored.varentropy.mean() == pytest.approx(1.0, rel=0.05)
-    assert repr(found) == "density predictions: 200 rows (particles, log-density)"
+    assert repr(predictions) == "density predictions: 200 rows (particles, log-density)"
     assert scored.entropy is None
 
 
@@ -185,8 +185,8 @@ BAD = [
      "`cloud` must not hold more than 10 copies of one particle at row 0.\n\n"
      "Hint: resampling copies particles: pass those before it, with their weights; or move them afterwards."),
     (lambda: particles(X, CLOUD, HEAVY, method="neighbours"), RangeError,
-     "`cloud` must let 12 particles be drawn without taking one twice; got 1 at row 0.\n\n"
-     "Hint: one particle holds most of the weight: more particles, a better proposal, or fewer `neighbours`."),
+     "`cloud` must allow 12 particles to be drawn, none of them twice; got 1 at row 0.\n\n"
+     "Hint: one particle holds most of the weight: use more particles, a better proposal, or fewer `neighbours`."),
     (lambda: particles(X, CLOUD[:, :, :2]), ShapeError,
      "`cloud` must have shape (12, S, 3); got shape (12, 400, 2).\n\n"
      "Hint: clouds of different sizes come as a list, one array a row."),

@@ -22,9 +22,12 @@ def numbers(pose: Pose) -> np.ndarray:
 
 
 def matrices(pose: Pose) -> np.ndarray:
-    found = np.tile(np.eye(4), (len(pose.rotation), 1, 1))
-    found[:, :3, :3], found[:, :3, 3] = Rotation.from_quat(pose.rotation).as_matrix(), pose.position
-    return found
+    transforms = np.tile(np.eye(4), (len(pose.rotation), 1, 1))
+    transforms[:, :3, :3], transforms[:, :3, 3] = (
+        Rotation.from_quat(pose.rotation).as_matrix(),
+        pose.position,
+    )
+    return transforms
 
 
 def tracks(rng: np.random.Generator, n: int = 600, side: str = "right") -> tuple[np.ndarray, np.ndarray]:
@@ -35,10 +38,10 @@ def tracks(rng: np.random.Generator, n: int = 600, side: str = "right") -> tuple
 
 
 def hat(xi: np.ndarray) -> np.ndarray:
-    found = np.zeros((4, 4))
+    generator_matrix = np.zeros((4, 4))
     x, y, z = xi[:3]
-    found[:3, :3], found[:3, 3] = [[0, -z, y], [z, 0, -x], [-y, x, 0]], xi[3:]
-    return found
+    generator_matrix[:3, :3], generator_matrix[:3, 3] = [[0, -z, y], [z, 0, -x], [-y, x, 0]], xi[3:]
+    return generator_matrix
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-12, 1e-6, 0.05, 0.2, 2.0, np.pi - 1e-3, np.pi - 1e-9])
@@ -121,12 +124,12 @@ def test_rotation_and_translation_are_looked_at_by_themselves(rng: np.random.Gen
     """Over-confident rotations hide behind cautious translations in the whole."""
     truth, estimate = tracks(rng, 4000)
     factor = np.sqrt(np.array([2.5] * 3 + [0.6] * 3))
-    found = safecal.poses(
+    predictions = safecal.poses(
         truth, estimate, COV / np.outer(factor, factor), side="right", first="rotation", quaternion="xyzw"
     )
     limits = {"threshold": 0.5, "max_temperature": 2.0}
-    hidden = safecal.gaussian(found.x_true, found.mean, cov=found.spread).evaluate(**limits)
-    verdict = found.evaluate(**limits).verdict
+    hidden = safecal.gaussian(predictions.x_true, predictions.mean, cov=predictions.spread).evaluate(**limits)
+    verdict = predictions.evaluate(**limits).verdict
     assert (hidden.verdict.on_average, verdict.decision) == ("SAFE", "UNSAFE")
     assert verdict.reason.startswith("in rotation, ")
     right = safecal.poses(truth, estimate, COV, side="right", first="rotation", quaternion="xyzw").evaluate()
@@ -142,10 +145,10 @@ def test_an_axis_is_looked_at_by_itself(rng: np.random.Generator) -> None:
     """An over-confident roll hides behind cautious pitch and yaw."""
     truth, estimate = tracks(rng, 3000)
     factor = np.sqrt(np.array([1.9, 0.7, 0.7, 1.0, 1.0, 1.0]))
-    found = safecal.poses(
+    predictions = safecal.poses(
         truth, estimate, COV / np.outer(factor, factor), side="right", first="rotation", quaternion="xyzw"
     )
-    result = found.evaluate()
+    result = predictions.evaluate()
     assert result.verdict.decision == "UNSAFE"
     assert result.verdict.reason.startswith("on the axis rotation x, ")
     averages = {v.look.name: v.on_average for v in result.verdict.looks if v.look is not None}
@@ -156,12 +159,12 @@ def test_an_axis_is_looked_at_by_itself(rng: np.random.Generator) -> None:
 def test_maps_mend_the_axes_and_keep_the_looks(rng: np.random.Generator) -> None:
     truth, estimate = tracks(rng, 2000)
     factor = np.array([1.0, 1.0, 2.0, 1.0, 1.0, 3.0])
-    found = safecal.poses(
+    predictions = safecal.poses(
         truth, estimate, COV / np.outer(factor, factor), side="right", first="rotation", quaternion="xyzw"
     )
-    model = safecal.maps.Safe(safecal.maps.Axes()).fit_predictions(found)
+    model = safecal.maps.Safe(safecal.maps.Axes()).fit_predictions(predictions)
     np.testing.assert_allclose(model._axes()[1], factor, rtol=0.08)
-    mended = model.apply_predictions(found).evaluate()
+    mended = model.apply_predictions(predictions).evaluate()
     assert mended.verdict.decision == "SAFE"
     assert len(mended.looks) == 8
 

@@ -9,7 +9,8 @@ import safecal
 from safecal.errors import MergeError, UnavailableError
 from safecal.families.family import FamilyWords, Partition
 from safecal.families.predictions import FAMILIES, Predictions, family_named
-from safecal.report.words import kind, temperature_in_words
+from safecal.judge.display import kind_of
+from safecal.report.words import temperature_in_words
 
 CLASSES = ("bernoulli", "categorical", "intervals", "quantiles")
 
@@ -48,7 +49,7 @@ def test_a_family_of_your_own_brings_its_words() -> None:
 def test_a_density_is_not_said_to_have_logits(rng: np.random.Generator) -> None:
     stats = pytest.importorskip("scipy.stats")
     result = safecal.density(1.6 * rng.standard_normal(400), stats.norm(0.0, 1.0)).evaluate()
-    assert kind(result) == "densities"
+    assert kind_of(result.tally) == "densities"
     diagnosis = result.verdict.diagnosis
     assert diagnosis is not None
     assert "its temperature is about" in diagnosis.evidence

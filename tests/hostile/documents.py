@@ -275,7 +275,7 @@ LATER = {
     "group_nodes", "temperature", "size", "sums", "other", "limits", "detect", "judged_windows", "judged", "up", "down",
     "tally", "verdict", "decision", "reason", "n", "family", "metrics", "log_up", "log_down", "log_other",
     "ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce", "brier", "accuracy", "bias", "classes",
-    "shared",
+    "shared", "class_shifts", "uneven",
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from safecal import documents
 from safecal.errors import DocumentError
 from safecal.files import parsed_json
 from safecal.monitor import Monitor
-from safecal.monitor.process import Process
+from safecal.monitor.evidence import Process
 
 from .documents import DEEP, Counts, attack, originals, same, written
 

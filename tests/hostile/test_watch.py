@@ -107,7 +107,7 @@ def _uninterrupted(order: list[str], folder: Path, store: Path) -> History:
 
 
 def _stamp(path: Path) -> str:
-    from safecal.files import stamp_of
+    from safecal.inputs.sources import stamp_of
 
     return stamp_of(path.stat())
 

@@ -61,13 +61,13 @@ def _law(bounds: Bounds) -> PointsLaw:
 
 
 def _same_smooth_law(rows: Rows, bounds: Bounds, digits: float, p_digits: float) -> None:
-    law, found = _law(bounds), bounds.temperature(1.0 - 2.0 * ALPHA)
-    assert rows.is_temperature(found.value, digits)
+    law, temperature = _law(bounds), bounds.temperature(1.0 - 2.0 * ALPHA)
+    assert rows.is_temperature(temperature.value, digits)
     assert law.smooth(1.0) == pytest.approx(rows.saddlepoint(1.0), rel=p_digits, abs=1e-300)
     if not law.few:
-        assert found.method == "saddlepoint"
-        assert rows.is_bound(found.low, ALPHA, +1, digits)
-        assert rows.is_bound(found.high, ALPHA, -1, digits)
+        assert temperature.method == "saddlepoint"
+        assert rows.is_bound(temperature.low, ALPHA, +1, digits)
+        assert rows.is_bound(temperature.high, ALPHA, -1, digits)
 
 
 @pytest.mark.parametrize("n", [300, 3000])
@@ -103,21 +103,21 @@ def test_a_million_rows(law: str, weighted: bool) -> None:
 @pytest.mark.parametrize("law", [*SMOOTH, *LATTICES])
 def test_few_rows_against_every_outcome(law: str, weighted: bool) -> None:
     rows, bounds, _ = _drawn(law, 14, weighted, t=3.0)
-    found = _law(bounds)
-    assert found.few
+    fitted = _law(bounds)
+    assert fitted.few
     for beta in (0.3, 1.0, 2.0):
-        assert found.tails(beta) == pytest.approx(rows.listed(beta), rel=1e-2, abs=5e-4)
+        assert fitted.tails(beta) == pytest.approx(rows.listed(beta), rel=1e-2, abs=5e-4)
 
 
 @pytest.mark.parametrize("n", [50, 200])
 @pytest.mark.parametrize("law", ["0.999", "0.9", "four values"])
 def test_lattices_against_their_own_convolution(law: str, n: int) -> None:
     rows, bounds, tally = _drawn(law, min(n, 80) if law == "four values" else n, False, t=2.0)
-    found, several = _law(bounds), law == "four values"
-    assert found.few
+    fitted, several = _law(bounds), law == "four values"
+    assert fitted.few
     for beta in (0.4, 1.0, 1.5):
-        assert found.tails(beta) == pytest.approx(rows.listed(beta), rel=5e-3 if several else 1e-9, abs=1e-10)
-    if 0.0 < found.beta < math.inf:
+        assert fitted.tails(beta) == pytest.approx(rows.listed(beta), rel=5e-3 if several else 1e-9, abs=1e-10)
+    if 0.0 < fitted.beta < math.inf:
         interval = bounds.temperature(1.0 - 2.0 * ALPHA)
         for side, end in ((+1, interval.low), (-1, interval.high)):
             assert end == pytest.approx(rows.bound(ALPHA, side, "listed"), rel=1e-3 if several else 1e-8)
@@ -129,10 +129,10 @@ def test_lattices_against_their_own_convolution(law: str, n: int) -> None:
 @pytest.mark.parametrize("law", SMOOTH)
 def test_few_surprises_against_draws(law: str, weighted: bool) -> None:
     rows, bounds, _ = _drawn(law, 40, weighted, t=2.5)
-    found, draws = _law(bounds), 200_000
-    assert found.few
+    fitted, draws = _law(bounds), 200_000
+    assert fitted.few
     for beta in (0.4, 1.0):
-        for tail, wanted in zip(found.tails(beta), rows.drawn(beta, draws), strict=True):
+        for tail, wanted in zip(fitted.tails(beta), rows.drawn(beta, draws), strict=True):
             assert abs(tail - wanted) < 4.0 * math.sqrt(wanted * (1.0 - wanted) / draws) + 0.003 * wanted + 1e-5
 
 
@@ -140,10 +140,10 @@ def test_bounds_of_few_surprises_are_right_to_three_thousandths() -> None:
     rows, bounds, _ = _drawn("sharp", 16, False, t=3.0)
     interval = bounds.temperature(1.0 - 2.0 * ALPHA)
     assert _law(bounds).few
-    for side, found in ((+1, interval.low), (-1, interval.high)):
-        upper, lower = rows.listed(1.0 / found)
+    for side, end in ((+1, interval.low), (-1, interval.high)):
+        upper, lower = rows.listed(1.0 / end)
         assert (upper if side > 0 else lower) == pytest.approx(ALPHA, rel=5e-3)
-        assert found == pytest.approx(rows.bound(ALPHA, side, "listed"), rel=3e-3)
+        assert end == pytest.approx(rows.bound(ALPHA, side, "listed"), rel=3e-3)
 
 
 @pytest.mark.proof
@@ -174,18 +174,18 @@ def test_several_classes(k: int, spread: float, n: int) -> None:
     z, y = _several(k, spread, n)
     rows, tally = classes(z, y), Tally.of(safecal.categorical(y, logits=z))
     bounds = Bounds(tally)
-    found = bounds.temperature(1.0 - 2.0 * ALPHA)
+    temperature = bounds.temperature(1.0 - 2.0 * ALPHA)
     wanted = rows.temperature(), rows.bound(ALPHA, +1), rows.bound(ALPHA, -1)
-    assert (found.value, found.low, found.high) == pytest.approx(wanted, rel=1e-4)
+    assert (temperature.value, temperature.low, temperature.high) == pytest.approx(wanted, rel=1e-4)
     assert _result(tally, bounds).p_value == pytest.approx(2.0 * min(rows.saddlepoint(1.0)), rel=1e-3)
 
 
 @pytest.mark.parametrize("t", [6.0, 20.0])
 def test_several_classes_beyond_their_nodes(t: float) -> None:
     z, y = _several(5, 3.0, 4000, t)
-    found, rows = Bounds(Tally.of(safecal.categorical(y, logits=z))).temperature(0.95), classes(z, y)
-    assert found.value == pytest.approx(rows.temperature(), rel=0.02)
-    assert found.low == pytest.approx(rows.bound(ALPHA, +1), rel=0.02)
+    temperature, rows = Bounds(Tally.of(safecal.categorical(y, logits=z))).temperature(0.95), classes(z, y)
+    assert temperature.value == pytest.approx(rows.temperature(), rel=0.02)
+    assert temperature.low == pytest.approx(rows.bound(ALPHA, +1), rel=0.02)
 
 
 LATTICES_OF_CLASSES = ([0.98, 0.01, 0.01], [0.98, 0.015, 0.005], [0.9, 0.07, 0.03], [0.99, 0.009, 0.001],
@@ -223,9 +223,9 @@ def test_states() -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(0.0, 1.3, (200, 3))
     tally = Tally.of(safecal.gaussian(x, np.zeros((200, 3)), std=1.0))
-    found = Bounds(tally).temperature(0.95)
+    temperature = Bounds(tally).temperature(0.95)
     total = float((x**2).sum())
     wanted = total / 600.0, total / stats.chi2.isf(0.025, 600), total / stats.chi2.isf(0.975, 600)
-    assert (found.value, found.low, found.high) == pytest.approx(wanted, rel=1e-8)
+    assert (temperature.value, temperature.low, temperature.high) == pytest.approx(wanted, rel=1e-8)
     p = 2.0 * min(stats.chi2.sf(total, 600), stats.chi2.cdf(total, 600))
     assert _result(tally, Bounds(tally)).p_value == pytest.approx(p, rel=1e-8)

@@ -10,7 +10,7 @@ from scipy import stats
 
 import safecal
 from safecal._sums.tally import Tally
-from safecal.inference.shifts import axes_of
+from safecal.inference.directions import axes_of
 
 N, D = 400, 3
 
@@ -29,16 +29,16 @@ def test_every_spelling_of_the_spread_gives_the_same_errors() -> None:
     wanted = x / deviation
     spreads = {"cov": cov, "chol": chol, "precision": np.linalg.inv(cov)}
     for name, spread in spreads.items():
-        found = safecal.gaussian(x, mean, **{name: spread}).axis_errors(slice(None))
-        np.testing.assert_allclose(found, wanted, rtol=1e-9)
+        errors = safecal.gaussian(x, mean, **{name: spread}).axis_errors(slice(None))
+        np.testing.assert_allclose(errors, wanted, rtol=1e-9)
     one = {"cov": cov[0], "chol": chol[0], "precision": np.linalg.inv(cov[0])}
     for name, spread in one.items():
-        found = safecal.gaussian(x, mean, **{name: spread}).axis_errors(slice(None))
-        np.testing.assert_allclose(found, x / deviation[0], rtol=1e-9)
+        errors = safecal.gaussian(x, mean, **{name: spread}).axis_errors(slice(None))
+        np.testing.assert_allclose(errors, x / deviation[0], rtol=1e-9)
     for name, spread in (("std", deviation), ("var", deviation**2), ("std", 2.0), ("var", deviation[0] ** 2)):
         stated = np.broadcast_to(spread if name == "std" else np.sqrt(spread), x.shape)
-        found = safecal.gaussian(x, mean, **{name: spread}).axis_errors(slice(None))
-        np.testing.assert_allclose(found, x / stated, rtol=1e-12)
+        errors = safecal.gaussian(x, mean, **{name: spread}).axis_errors(slice(None))
+        np.testing.assert_allclose(errors, x / stated, rtol=1e-12)
 
 
 def test_shift_and_factor_have_the_classical_intervals() -> None:

@@ -67,10 +67,10 @@ def test_the_ecd_that_goes_with_a_bound() -> None:
 
 def test_the_upper_bound_of_a_lucky_sample_is_not_its_own_spread() -> None:
     # No surprise among 500 rows of 99.9 %: every row looks the same, and the truth may still be far above.
-    found = _bounds(_constant(500, 0, 0.999)).interval(0.9)
+    interval = _bounds(_constant(500, 0, 0.999)).interval(0.9)
     rate = 1.0 - 0.05 ** (1.0 / 500.0)
-    assert found.high == pytest.approx((rate - 0.001) * float(special.logit(0.999)), rel=1e-6)
-    assert found.value < 0.0 < found.high
+    assert interval.high == pytest.approx((rate - 0.001) * float(special.logit(0.999)), rel=1e-6)
+    assert interval.value < 0.0 < interval.high
 
 
 @pytest.mark.proof
@@ -87,10 +87,10 @@ def test_bounds_widen_with_the_level_and_hold_the_estimate() -> None:
         _bounds(safecal.categorical(np.arange(40) == 7, np.tile([0.98, 0.01, 0.01], (40, 1)))),
         _bounds(safecal.gaussian(rng.normal(size=(50, 2)), np.zeros((50, 2)), std=1.0)),
     ]
-    for found in some:
+    for interval in some:
         levels = (0.3, 0.6, 0.8, 0.9, 0.95, 0.99, 0.999)
-        intervals = [found.interval(level) for level in levels]
-        temperatures = [found.temperature(level) for level in levels]
+        intervals = [interval.interval(level) for level in levels]
+        temperatures = [interval.temperature(level) for level in levels]
         for chain in (intervals, temperatures):
             assert all(i.low <= i.value <= i.high for i in chain)
             for inner, outer in itertools.pairwise(chain):
@@ -111,8 +111,8 @@ def test_bounds_from_sums_widen_with_the_level_and_hold_the_estimate() -> None:
 
 def test_an_impossible_outcome_makes_both_bounds_infinite() -> None:
     predictions = safecal.bernoulli([1, 0, 1], [0.0, 0.4, 0.7])
-    for found in (_bounds(predictions).interval(0.9), interval_from_sums(predictions.summary(), 0.9)):
-        assert (found.low, found.high) == (math.inf, math.inf)
+    for interval in (_bounds(predictions).interval(0.9), interval_from_sums(predictions.summary(), 0.9)):
+        assert (interval.low, interval.high) == (math.inf, math.inf)
 
 
 def test_impossible_rows_of_weight_zero_do_not_count() -> None:
@@ -127,9 +127,9 @@ def test_from_sums_of_no_rows() -> None:
 
 def test_from_sums_of_extreme_rows() -> None:
     for y, p in (([0, 0, 1, 1, 1], [1 - 1e-9, 1 - 1e-16, 0.9, 0.9, 1e-300]), ([1, 0], [0.5 + 1e-12, 0.5 - 1e-9])):
-        found = interval_from_sums(safecal.bernoulli(y, p).summary(), 0.95)
-        assert found.low <= found.high
-        assert math.isfinite(found.high)
+        interval = interval_from_sums(safecal.bernoulli(y, p).summary(), 0.95)
+        assert interval.low <= interval.high
+        assert math.isfinite(interval.high)
 
 
 def test_rows_and_sums_agree_where_surprises_are_many() -> None:

@@ -33,10 +33,12 @@ def test_two_sided_is_twice_the_smaller_side_and_at_most_one() -> None:
 @pytest.mark.proof
 @pytest.mark.no_cover
 def test_the_methods_agree_on_ordinary_data() -> None:
-    found = {m: calibration_test(safecal.bernoulli(Y, P), method=m) for m in ("saddlepoint", "pearson3", "montecarlo")}
-    assert len({round(r.statistic, 9) for r in found.values()}) == 1
-    wanted = found["saddlepoint"].p_value
-    for result in found.values():
+    results = {
+        m: calibration_test(safecal.bernoulli(Y, P), method=m) for m in ("saddlepoint", "pearson3", "montecarlo")
+    }
+    assert len({round(r.statistic, 9) for r in results.values()}) == 1
+    wanted = results["saddlepoint"].p_value
+    for result in results.values():
         assert result.p_value == pytest.approx(wanted, abs=0.02)
         assert result.reason == "as asked"
 
@@ -86,9 +88,9 @@ def test_predictions_without_spread_tell_nothing() -> None:
 @pytest.mark.parametrize("method", ["auto", "exact", "saddlepoint", "pearson3", "normal", "montecarlo"])
 def test_an_impossible_outcome_has_probability_zero(method: str) -> None:
     predictions = safecal.bernoulli([1, 0, 1], [0.0, 0.4, 0.7])
-    found = [calibration_test(predictions, alternative=a, method=method) for a in SIDES]
-    assert [r.p_value for r in found] == [0.0, 1.0, 0.0]
-    assert all(r.statistic == math.inf and r.direction == "over-confident" for r in found)
+    results = [calibration_test(predictions, alternative=a, method=method) for a in SIDES]
+    assert [r.p_value for r in results] == [0.0, 1.0, 0.0]
+    assert all(r.statistic == math.inf and r.direction == "over-confident" for r in results)
     assert calibration_test(predictions.summary()).p_value == 0.0
 
 
@@ -173,14 +175,14 @@ def test_many_clusters_are_a_t_test_on_their_sums(weighted: bool, rng: np.random
     names = np.array([f"track {k}" for k in codes])
     p_values = {}
     for alternative, variance in spread.items():
-        found = calibration_test(
+        result = calibration_test(
             predictions, alternative=alternative, cluster=names, sample_weight=weight if weighted else None
         )
         t = sums.sum() / math.sqrt(variance)
         p_values[alternative] = stats.t.sf(t, df) if alternative == "overconfident" else stats.t.cdf(t, df)
-        assert found.p_value >= p_values[alternative] * (1.0 - 1e-9)
-        assert found.p_value == pytest.approx(p_values[alternative], rel=0.2)
-        assert (found.method, found.n) == ("cluster", 300)
+        assert result.p_value >= p_values[alternative] * (1.0 - 1e-9)
+        assert result.p_value == pytest.approx(p_values[alternative], rel=0.2)
+        assert (result.method, result.n) == ("cluster", 300)
     both = calibration_test(predictions, cluster=names, sample_weight=weight if weighted else None)
     assert both.p_value == pytest.approx(2.0 * min(p_values.values()), rel=0.2)
 
@@ -197,13 +199,13 @@ def test_clusters_that_agree_are_no_proof(rows: int, p: float) -> None:
 
 
 def test_clusters_of_coin_tosses_say_nothing() -> None:
-    found = calibration_test(safecal.bernoulli([0, 1, 1, 1], [0.5] * 4), cluster=[0, 0, 1, 1])
-    assert (found.p_value, found.statistic) == (1.0, 0.0)
+    result = calibration_test(safecal.bernoulli([0, 1, 1, 1], [0.5] * 4), cluster=[0, 0, 1, 1])
+    assert (result.p_value, result.statistic) == (1.0, 0.0)
 
 
 def test_an_impossible_outcome_in_a_cluster() -> None:
-    found = calibration_test(safecal.bernoulli([1, 0, 1, 1], [0.0, 0.4, 0.7, 0.3]), cluster=[0, 0, 1, 1])
-    assert (found.p_value, found.statistic) == (0.0, math.inf)
+    result = calibration_test(safecal.bernoulli([1, 0, 1, 1], [0.0, 0.4, 0.7, 0.3]), cluster=[0, 0, 1, 1])
+    assert (result.p_value, result.statistic) == (0.0, math.inf)
 
 
 def test_one_cluster_has_no_test_and_says_what_has_one() -> None:

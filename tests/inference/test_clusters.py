@@ -14,10 +14,10 @@ import safecal
 from safecal._sums.clusters import RARE
 from safecal._sums.tally import Tally
 from safecal.inference.bounds import Bounds, clusters_needed
-from safecal.inference.clustered import ClusteredLaw
-from safecal.inference.dependence import Rarity, clustered_bounds
+from safecal.inference.clustered import ClusteredLaw, Rarity
 from safecal.inference.local import Local
 from safecal.inference.mistakes import clustered_ratios
+from safecal.inference.sum_bounds import clustered_bounds
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))
 
@@ -55,10 +55,10 @@ CASES = [
 @pytest.mark.parametrize(("law", "sizes"), CASES)
 def test_two_classes(law: str, sizes: str, weighted: bool) -> None:
     rows, tally = _drawn(law, SIZES[sizes], weighted)
-    found = Bounds(tally).temperature(1.0 - 2.0 * ALPHA)
-    assert found.method == "cluster t"
-    assert found.value == pytest.approx(rows.rows.temperature(), rel=2e-6 if weighted else 1e-7)
-    for side, end in ((+1, found.low), (-1, found.high)):
+    temperature = Bounds(tally).temperature(1.0 - 2.0 * ALPHA)
+    assert temperature.method == "cluster t"
+    assert temperature.value == pytest.approx(rows.rows.temperature(), rel=2e-6 if weighted else 1e-7)
+    for side, end in ((+1, temperature.low), (-1, temperature.high)):
         wanted = rows.bound(ALPHA, side)
         if 0.5 < wanted < 2.0:
             # Between beta = 1/2, 1 and 2 the sums of a cluster follow parabolas; weights make it rougher.
@@ -72,14 +72,14 @@ def test_two_classes(law: str, sizes: str, weighted: bool) -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_tails_at_the_nodes_are_those_of_the_rows(law: str, weighted: bool) -> None:
     rows, tally = _drawn(law, [20] * 30, weighted)
-    found = Bounds(tally).law
-    assert isinstance(found, ClusteredLaw)
+    clustered = Bounds(tally).law
+    assert isinstance(clustered, ClusteredLaw)
     for beta in (0.5, 1.0, 2.0):
-        assert found.tails(beta) == pytest.approx(rows.tails(beta), rel=1e-3 if weighted else 1e-5)
+        assert clustered.tails(beta) == pytest.approx(rows.tails(beta), rel=1e-3 if weighted else 1e-5)
         chance = special.expit(-beta * rows.rows.sizes[0])
         spread = rows.rows.weight * np.sqrt(rows.rows.cumulants(beta)[2])
         wanted = rarest_half(chance, spread), rarest_half(1.0 - chance, spread)
-        assert [float(x[0]) for x in found.rarity(beta)] == pytest.approx(wanted, rel=2e-3)
+        assert [float(x[0]) for x in clustered.rarity(beta)] == pytest.approx(wanted, rel=2e-3)
 
 
 @pytest.mark.parametrize("k", [3, pytest.param(10, marks=pytest.mark.proof)])
@@ -91,9 +91,11 @@ def test_several_classes(k: int) -> None:
     y = (z / 1.1 + shared + rng.gumbel(size=z.shape)).argmax(axis=1)
     rows = ClusteredRows(classes(z, y), z.max(axis=1) - z[np.arange(900), y], codes)
     bounds = Bounds(Tally.of(safecal.categorical(y, logits=z), cluster=codes))
-    found = bounds.temperature(1.0 - 2.0 * ALPHA)
+    temperature = bounds.temperature(1.0 - 2.0 * ALPHA)
     # A clear case, with many mistakes: how rare they are does not matter, which sums bound and rows tell.
-    assert (found.low, found.high) == pytest.approx([rows.bound(ALPHA, side) for side in (+1, -1)], rel=1e-3)
+    assert (temperature.low, temperature.high) == pytest.approx(
+        [rows.bound(ALPHA, side) for side in (+1, -1)], rel=1e-3
+    )
     law = bounds.law
     assert isinstance(law, ClusteredLaw)
     for beta in (0.5, 1.0, 2.0):
@@ -220,15 +222,15 @@ def test_weights_have_no_unit() -> None:
     z = rng.normal(0.0, 2.0, 800)
     y, w = rng.random(800) < special.expit(z), rng.gamma(2.0, 1.0, 800)
     codes, group = np.repeat(np.arange(80), 10), rng.integers(0, 4, 800)
-    found = []
+    numbers = []
     for unit in (1.0, 1e-70, 1e70):
         tally = Tally.of(safecal.bernoulli(y, logits=z), sample_weight=w * unit, cluster=codes, by=group)
         bounds, pairs = Bounds(tally), tally.pairs
         assert pairs is not None
         ends = clustered_bounds(pairs.key, pairs.cluster, pairs.sums, 4, ALPHA)
         t, e = bounds.temperature(0.95), bounds.interval(0.95)
-        found.append([t.value, t.low, t.high, e.low, e.high, *ends.low, *ends.high])
-    np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-5)  # cells of weights are powers of two
+        numbers.append([t.value, t.low, t.high, e.low, e.high, *ends.low, *ends.high])
+    np.testing.assert_allclose(numbers[1:], [numbers[0]] * 2, rtol=1e-5)  # cells of weights are powers of two
 
 
 @pytest.mark.parametrize("parts", [(0.4, 0.001), (0.5, 0.0), (0.3, 0.3), (0.4, 0.1, 0.01, 0.001)])
@@ -237,9 +239,9 @@ def test_rarity_from_sums_is_never_too_large(parts: tuple[float, ...]) -> None:
     chance, spread = rng.choice(parts, 1000), rng.gamma(2.0, 1.0, 1000)
     sums = [spread @ c for c in (chance, np.sqrt(chance), 1.0 - chance, np.sqrt(1.0 - chance))]
     assert len(sums) == len(RARE)
-    found = Rarity.of(np.array([sums]), np.array([spread.sum()]))
-    assert 0.0 <= found.surprise[0] <= rarest_half(chance, spread) * (1.0 + 1e-9) + 1e-12
-    assert 0.0 <= found.rest[0] <= rarest_half(1.0 - chance, spread) * (1.0 + 1e-9)
+    rarity = Rarity.of(np.array([sums]), np.array([spread.sum()]))
+    assert 0.0 <= rarity.surprise[0] <= rarest_half(chance, spread) * (1.0 + 1e-9) + 1e-12
+    assert 0.0 <= rarity.no_surprise[0] <= rarest_half(1.0 - chance, spread) * (1.0 + 1e-9)
 
 
 def _needed(tally: Tally, **limits: float) -> int | None:
@@ -284,9 +286,9 @@ def test_every_family_says_how_many(family: str) -> None:
     else:
         z = rng.normal(0.0, 2.0, (120, 10))
         predictions = safecal.categorical((z + rng.gumbel(size=z.shape)).argmax(axis=1), logits=z)
-    found = _needed(Tally.of(predictions, cluster=codes))
-    assert found is not None
-    assert 0 < found < 1000
+    needed = _needed(Tally.of(predictions, cluster=codes))
+    assert needed is not None
+    assert 0 < needed < 1000
 
 
 def test_ratios_of_mistakes_against_a_slow_search() -> None:

@@ -29,9 +29,9 @@ def _drawn(case: str) -> tuple[Any, Any]:
 
 
 def _cox(z: Any, y: Any, **options: Any) -> Cox:
-    found = Cox.of(Tally.of(safecal.bernoulli(y, logits=z), **options))
-    assert found is not None
-    return found
+    cox = Cox.of(Tally.of(safecal.bernoulli(y, logits=z), **options))
+    assert cox is not None
+    return cox
 
 
 def _lost(at: Any, z: Any, y: Any) -> float:
@@ -52,16 +52,16 @@ def _fitted(z: Any, y: Any) -> Any:
 @pytest.mark.parametrize("case", CASES)
 def test_shift_and_slope_are_those_of_the_rows(case: str) -> None:
     z, y = _drawn(case)
-    found = _cox(z, y)
-    assert [found.shift.value, found.slope.value] == pytest.approx(_fitted(z, y), abs=5e-8)
+    cox = _cox(z, y)
+    assert [cox.shift.value, cox.slope.value] == pytest.approx(_fitted(z, y), abs=5e-8)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_ends_lie_where_the_likelihood_has_dropped(case: str) -> None:
     z, y = _drawn(case)
-    found = _cox(z, y)
+    cox = _cox(z, y)
     best = _lost(_fitted(z, y), z, y)
-    for k, interval in enumerate((found.shift, found.slope)):
+    for k, interval in enumerate((cox.shift, cox.slope)):
         for end in (interval.low, interval.high):
 
             def other(value: float, end: float = end, k: int = k) -> float:
@@ -81,8 +81,8 @@ def test_score_tests_are_those_of_the_rows(case: str) -> None:
         *stats.chi2.sf(score**2 / np.diag(variance), 1),
         stats.chi2.sf(score @ np.linalg.inv(variance) @ score, 2),
     ]
-    found = _cox(z, y)
-    assert [found.p_shift, found.p_slope, found.p_both] == pytest.approx(wanted, rel=1e-5)
+    cox = _cox(z, y)
+    assert [cox.p_shift, cox.p_slope, cox.p_both] == pytest.approx(wanted, rel=1e-5)
 
 
 @pytest.mark.extra
@@ -92,18 +92,18 @@ def test_it_agrees_with_statsmodels(case: str) -> None:
     z, y = _drawn(case)
     fit = sm.Logit(y.astype(float), sm.add_constant(z)).fit(disp=0, method="newton", tol=1e-14)
     large = sm.GLM(y.astype(float), np.ones_like(z), family=sm.families.Binomial(), offset=z).fit(tol=1e-14)
-    found = _cox(z, y)
-    assert [found.shift.value, found.slope.value] == pytest.approx(fit.params, abs=5e-8)
-    assert found.in_the_large.value == pytest.approx(large.params[0], abs=5e-8)
+    cox = _cox(z, y)
+    assert [cox.shift.value, cox.slope.value] == pytest.approx(fit.params, abs=5e-8)
+    assert cox.in_the_large.value == pytest.approx(large.params[0], abs=5e-8)
 
 
 def test_the_slope_is_the_inverse_of_the_implied_temperature_where_there_is_no_shift() -> None:
     z, y = _drawn("too sharp")
     tally = Tally.of(safecal.bernoulli(np.append(y, ~y), logits=np.append(z, -z)))  # both sides alike: no shift
-    found = Cox.of(tally)
-    assert found is not None
-    assert found.shift.value == pytest.approx(0.0, abs=1e-9)
-    assert 1.0 / found.slope.value == pytest.approx(safecal.implied_temperature(tally).value, rel=1e-7)
+    cox = Cox.of(tally)
+    assert cox is not None
+    assert cox.shift.value == pytest.approx(0.0, abs=1e-9)
+    assert 1.0 / cox.slope.value == pytest.approx(safecal.implied_temperature(tally).value, rel=1e-7)
 
 
 def test_weights_count_rows() -> None:
@@ -120,23 +120,23 @@ def test_weights_count_rows() -> None:
 
 def test_clusters_have_the_shift_and_slope_of_the_rows_and_wider_intervals() -> None:
     z, y = _drawn("shifted")
-    found, rows = _cox(z, y, cluster=np.arange(len(z)) % 50), _cox(z, y)
+    cox, rows = _cox(z, y, cluster=np.arange(len(z)) % 50), _cox(z, y)
     for name in ("shift", "slope", "in_the_large"):
-        wide, narrow = getattr(found, name), getattr(rows, name)
+        wide, narrow = getattr(cox, name), getattr(rows, name)
         assert wide.value == pytest.approx(narrow.value)
         assert wide.method == "cluster t"
         assert wide.low < narrow.low < narrow.high < wide.high
-    assert found.p_shift < 1e-4
-    assert found.p_both == pytest.approx(2.0 * min(found.p_shift, found.p_slope))
+    assert cox.p_shift < 1e-4
+    assert cox.p_both == pytest.approx(2.0 * min(cox.p_shift, cox.p_slope))
 
 
 def test_many_clusters_of_one_row_have_about_the_interval_of_the_rows() -> None:
     z, y = _drawn("calibrated")
-    found, rows = _cox(z, y, cluster=np.arange(len(z))), _cox(z, y)
+    cox, rows = _cox(z, y, cluster=np.arange(len(z))), _cox(z, y)
     for name in ("shift", "slope", "in_the_large"):
         width = getattr(rows, name).high - getattr(rows, name).low
-        assert getattr(found, name).high - getattr(found, name).low == pytest.approx(width, rel=0.1)
-    assert (found.p_shift, found.p_slope) == pytest.approx((rows.p_shift, rows.p_slope), abs=0.03)
+        assert getattr(cox, name).high - getattr(cox, name).low == pytest.approx(width, rel=0.1)
+    assert (cox.p_shift, cox.p_slope) == pytest.approx((rows.p_shift, rows.p_slope), abs=0.03)
 
 
 def test_weighted_clusters_are_those_of_rows_that_are_there_twice() -> None:
@@ -182,9 +182,9 @@ def test_intervals_of_clusters_hold_the_truth(
         z = rng.normal(centre, 2.0, len(cluster)) + rng.normal(size=clusters)[cluster]
         own, common = rng.normal(size=len(cluster)), rng.normal(size=clusters)[cluster]
         chance = special.ndtr(np.sqrt(shared) * common + np.sqrt(1.0 - shared) * own)  # each row by itself is uniform
-        found = _cox(z, chance < special.expit(shift + slope * z), cluster=cluster)
-        held += [found.shift.low <= shift <= found.shift.high, found.slope.low <= slope <= found.slope.high]
-        rejected += np.array([found.p_shift, found.p_slope, found.p_both]) < 0.05
+        cox = _cox(z, chance < special.expit(shift + slope * z), cluster=cluster)
+        held += [cox.shift.low <= shift <= cox.shift.high, cox.slope.low <= slope <= cox.slope.high]
+        rejected += np.array([cox.p_shift, cox.p_slope, cox.p_both]) < 0.05
     assert (held / repetitions).min() >= 0.95 - 0.033
     if (shift, slope) == (0.0, 1.0):
         assert (rejected / repetitions).max() <= 0.05 + 0.033
@@ -203,5 +203,5 @@ def test_what_has_no_best_fit() -> None:
 
 
 def test_it_is_written_and_read() -> None:
-    found = _cox(*_drawn("shifted"))
-    assert Cox.from_dict(found.to_dict()) == found
+    cox = _cox(*_drawn("shifted"))
+    assert Cox.from_dict(cox.to_dict()) == cox

@@ -46,7 +46,7 @@ def test_the_sums_are_those_of_slow_code(form: str, shared: bool, d: int, rng: n
     tally = safecal.gaussian(error, np.zeros((n, d)), **{form: given[0] if shared else given}).tally(
         sample_weight=weight
     )
-    found = tally.directions
+    sums = tally.directions
     products, fourth, along = np.zeros((d, d)), np.zeros((d, d)), np.zeros((2, 2))
     for e, c, w in zip(error, covs, weight, strict=True):
         inverse = np.linalg.inv(c)
@@ -56,9 +56,9 @@ def test_the_sums_are_those_of_slow_code(form: str, shared: bool, d: int, rng: n
         fourth += w * (white @ white) * np.outer(white, white)
         for k, square in enumerate((e @ e / np.trace(c), e @ inverse @ inverse @ e / np.trace(inverse))):
             along[k] += w * square, w * square**2
-    for matrix, wanted in zip(found.matrices, (products, fourth), strict=False):
+    for matrix, wanted in zip(sums.matrices, (products, fourth), strict=False):
         np.testing.assert_allclose(matrix, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())
-    np.testing.assert_allclose(found.along, along, rtol=1e-10)
+    np.testing.assert_allclose(sums.along, along, rtol=1e-10)
 
 
 def test_errors_that_go_together_are_unsafe_where_nees_is_right(rng: np.random.Generator) -> None:
@@ -218,8 +218,8 @@ def test_a_direction_within_its_limit_is_rarely_called_unsafe(freedom: float) ->
         error = rng.normal(size=(30, 4)) * np.sqrt([1.399, 1.399, 1.0, 1.0])
         if np.isfinite(freedom):
             error *= np.sqrt((freedom - 2.0) / rng.chisquare(freedom, (30, 1)))
-        found = _worst(safecal.gaussian(error, np.zeros((30, 4)), std=1.0).tally(), 0.95)
-        wrong += found.ecd.low > 0.2
+        worst = _worst(safecal.gaussian(error, np.zeros((30, 4)), std=1.0).tally(), 0.95)
+        wrong += worst.ecd.low > 0.2
     assert wrong <= (4 if np.isinf(freedom) else 8)
 
 
@@ -227,10 +227,10 @@ def test_mixtures_have_directions_by_their_moments(rng: np.random.Generator) -> 
     n, apart = 3000, np.array([[1.5, 1.5], [-1.5, -1.5]])
     side = rng.integers(0, 2, n)
 
-    def found(x: np.ndarray) -> safecal.Predictions:
+    def states(x: np.ndarray) -> safecal.Predictions:
         return safecal.gaussian_mixture(x, [0.5, 0.5], apart, std=1.0, rng=0)
 
-    right = found(apart[side] + rng.normal(size=(n, 2)))
+    right = states(apart[side] + rng.normal(size=(n, 2)))
     np.testing.assert_allclose(right.matched.mean, 0.0, atol=1e-12)
     np.testing.assert_allclose(right.matched.spread[0], np.eye(2) + 2.25)
     verdict = right.evaluate().verdict
@@ -238,7 +238,7 @@ def test_mixtures_have_directions_by_their_moments(rng: np.random.Generator) -> 
     assert "No direction of its states" in verdict.reason
     along_and_across = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
     error = rng.normal(size=(n, 2)) * [0.5, 1.4] @ along_and_across
-    wrong = found(apart[side] + error).evaluate().verdict
+    wrong = states(apart[side] + error).evaluate().verdict
     assert wrong.decision == "UNSAFE"
     assert wrong.where[0].type == "direction"
 
@@ -250,10 +250,10 @@ def test_many_axes_hide_no_direction(d: int, n: int, rng: np.random.Generator) -
     assert safecal.gaussian(error, np.zeros_like(error), std=std).evaluate().verdict.decision == "SAFE"
     error[:, 3] *= 2.0
     error[:, 4:] *= np.sqrt(1.0 - 3.0 / (d - 4))
-    found = safecal.gaussian(error, np.zeros_like(error), std=std).evaluate()
-    assert found.verdict.decision == "UNSAFE"
-    assert found.verdict.where[0].name == "axis 3"
-    assert safecal.Evaluation.from_dict(found.to_dict()).verdict.reason == found.verdict.reason
+    evaluation = safecal.gaussian(error, np.zeros_like(error), std=std).evaluate()
+    assert evaluation.verdict.decision == "UNSAFE"
+    assert evaluation.verdict.where[0].name == "axis 3"
+    assert safecal.Evaluation.from_dict(evaluation.to_dict()).verdict.reason == evaluation.verdict.reason
     common = 0.5 * (error + error.mean(axis=1, keepdims=True) * np.sqrt(3.0 * d))
     together = safecal.gaussian(common, np.zeros_like(error), std=std).evaluate().verdict.where[0]
     assert together.name == f"{d} axes at once"
@@ -290,11 +290,11 @@ def test_a_document_of_errors_whose_squares_vanish_is_read_again(rng: np.random.
 def test_ensembles_have_directions_exactly_under_the_null(rng: np.random.Generator) -> None:
     """The outcome may be any point of its pool: summed over which one it is, its products are those of all points."""
     points = rng.exponential(size=(1, 12, 2)) @ np.array([[1.0, 0.5], [0.0, 2.0]])
-    found = []
+    judged = []
     for k in range(12):
         x, draws = points[:, k], np.delete(points, k, axis=1)
-        found.append(safecal.ensemble(x, draws).tally().directions)
-    total = sum(found[1:], found[0])
+        judged.append(safecal.ensemble(x, draws).tally().directions)
+    total = sum(judged[1:], judged[0])
     np.testing.assert_allclose(total.mean("white"), np.eye(2), atol=1e-12)
     np.testing.assert_allclose(total.along[:, 0] / 12.0, 1.0, rtol=1e-12)
 
@@ -327,9 +327,9 @@ def test_axes_are_called_as_their_columns_are(rng: np.random.Generator) -> None:
 def test_a_suspected_direction_withholds_safe_also_where_it_is_not_shown_to_be_worse_than_the_average() -> None:
     error = np.random.default_rng(35).normal(size=(250, 6)) * np.sqrt([1.5, 1.1, 1.1, 1.1, 1.1, 1.0])
     rows = safecal.gaussian(error, np.zeros((250, 6)), std=1.0)
-    found, verdict = _worst(rows.tally(), 0.95), rows.evaluate().verdict
-    assert 0.0 < found.at_least < found.everywhere
-    assert found.ecd.value > 0.2
+    worst, verdict = _worst(rows.tally(), 0.95), rows.evaluate().verdict
+    assert 0.0 < worst.at_least < worst.everywhere
+    assert worst.ecd.value > 0.2
     assert (verdict.on_average, verdict.decision) == ("SAFE", "UNDETERMINED")
 
 

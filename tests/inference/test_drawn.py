@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal._kernels.forecasts import crps_of_draws, crps_of_normal, left_out_errors
-from safecal._sums.drawn import DrawSums, read_sums
-from safecal._sums.forecasts import LEVELS
+from safecal._kernels.ensemble import crps_of_draws, left_out_errors
+from safecal._kernels.states import crps_of_normal
+from safecal._sums.forecasts import LEVELS, DrawSums, read_sums
 from safecal.errors import DocumentError
-from safecal.families.drawn import draws_kept, looked_at
+from safecal.families.ensemble import draws_kept, score_draws
 from safecal.inference.forecasts import Forecast
 from safecal.plot import DirectionsDisplay, TransformDisplay
 from safecal.report import report_html
@@ -31,26 +31,26 @@ def drawn(rng: np.random.Generator, scale: object = 1.0, shift: object = 0.0, n:
 
 
 def seen(predictions: safecal.Predictions) -> Forecast:
-    found = predictions.evaluate(rule="average").forecast
-    assert found is not None
-    return found
+    forecast = predictions.evaluate(rule="average").forecast
+    assert forecast is not None
+    return forecast
 
 
 @pytest.mark.extra
 def test_each_axis_has_the_scores_of_scoringrules(rng: np.random.Generator) -> None:
     scoringrules = pytest.importorskip("scoringrules")
     y, draws = rng.normal(size=(60, D)), rng.normal(size=(60, M, D))
-    found = seen(safecal.ensemble(y, draws))
-    for k, axis in enumerate(found.axes):
+    forecast = seen(safecal.ensemble(y, draws))
+    for k, axis in enumerate(forecast.axes):
         wanted = scoringrules.crps_ensemble(y[:, k], draws[..., k], estimator="nrg").mean()
         assert axis.crps == pytest.approx(wanted, rel=1e-12)
 
 
 def test_each_axis_is_what_its_draws_alone_are(rng: np.random.Generator) -> None:
     y, draws = rng.normal(size=(200, D)), 0.8 * rng.normal(size=(200, M, D))
-    found = seen(safecal.ensemble(y, draws))
-    assert len(found.axes) == D
-    for k, axis in enumerate(found.axes):
+    forecast = seen(safecal.ensemble(y, draws))
+    assert len(forecast.axes) == D
+    for k, axis in enumerate(forecast.axes):
         alone = seen(safecal.ensemble(y[:, k], draws[..., k]))
         np.testing.assert_array_equal(axis.ranks, alone.ranks)
         assert (axis.crps, axis.sharpness, axis.bias.value) == (alone.crps, alone.sharpness, alone.bias.value)
@@ -61,8 +61,8 @@ def test_each_axis_is_what_its_draws_alone_are(rng: np.random.Generator) -> None
 def test_ranks_of_right_draws_are_even_whatever_their_shape(shape: str, rng: np.random.Generator) -> None:
     law = {"normal": rng.normal, "skewed": rng.standard_exponential, "heavy": lambda size: rng.standard_t(3, size)}
     y, draws = law[shape](size=(N, 2)), law[shape](size=(N, 12, 2))
-    found = seen(safecal.ensemble(y, draws))
-    for one in (found, *found.axes):
+    forecast = seen(safecal.ensemble(y, draws))
+    for one in (forecast, *forecast.axes):
         assert stats.chisquare(one.ranks * N).pvalue > 1e-3
         assert all(c.share.low - 0.02 < c.level < c.share.high + 0.02 for c in one.coverage)
         assert one.spread.low - 0.05 < 1.0 < one.spread.high + 0.05
@@ -71,19 +71,19 @@ def test_ranks_of_right_draws_are_even_whatever_their_shape(shape: str, rng: np.
 def test_a_factor_that_was_planted_lies_in_its_interval(rng: np.random.Generator) -> None:
     held = np.zeros(1 + D)
     for _ in range(30):
-        found = seen(drawn(rng, 1.46, n=300))
-        held += [one.spread.low < 1.46 < one.spread.high for one in (found, *found.axes)]
+        forecast = seen(drawn(rng, 1.46, n=300))
+        held += [one.spread.low < 1.46 < one.spread.high for one in (forecast, *forecast.axes)]
     assert held.min() >= 25
-    assert "times too small" in found.said
+    assert "times too small" in forecast.said
 
 
 def test_an_axis_and_a_bias_that_were_planted_are_found(rng: np.random.Generator) -> None:
-    found = seen(drawn(rng, [1.0, 1.0, 2.0], [0.3, 0.0, 0.0]))
-    assert found.axes[2].spread.low > 1.5
-    assert abs(found.axes[1].spread.value - 1.0) < 0.06
-    assert found.axes[0].bias.low < 0.3 < found.axes[0].bias.high
-    assert found.coverage[2].share.high < 0.9
-    assert np.isnan([found.crps, found.sharpness, found.bias.value]).all()
+    forecast = seen(drawn(rng, [1.0, 1.0, 2.0], [0.3, 0.0, 0.0]))
+    assert forecast.axes[2].spread.low > 1.5
+    assert abs(forecast.axes[1].spread.value - 1.0) < 0.06
+    assert forecast.axes[0].bias.low < 0.3 < forecast.axes[0].bias.high
+    assert forecast.coverage[2].share.high < 0.9
+    assert np.isnan([forecast.crps, forecast.sharpness, forecast.bias.value]).all()
 
 
 def test_every_surface_shows_it(rng: np.random.Generator) -> None:
@@ -156,18 +156,18 @@ def test_sums_that_no_rows_have_are_refused(rng: np.random.Generator) -> None:
 
 def test_the_bias_of_right_draws_is_none_whatever_their_shape(rng: np.random.Generator) -> None:
     y, draws = rng.standard_exponential(20_000), rng.standard_exponential((20_000, 12))
-    found = seen(safecal.ensemble(y, draws))
-    assert found.bias.low < 0.0 < found.bias.high
-    assert found.spread.low < 1.0 < found.spread.high
+    forecast = seen(safecal.ensemble(y, draws))
+    assert forecast.bias.low < 0.0 < forecast.bias.high
+    assert forecast.spread.low < 1.0 < forecast.spread.high
 
 
 def test_left_out_errors_and_quantiles_are_those_of_a_loop(rng: np.random.Generator) -> None:
     draws = rng.gamma(2.0, size=(3, 9))
-    for row, found in zip(draws, left_out_errors(draws), strict=True):
+    for row, errors in zip(draws, left_out_errors(draws), strict=True):
         for k in range(9):
             others = np.delete(row, k)
-            assert found[k] == pytest.approx((row[k] - others.mean()) / others.std(ddof=1), rel=1e-9)
-    columns = looked_at(draws[:, :1], draws[:, 1:, None])
+            assert errors[k] == pytest.approx((row[k] - others.mean()) / others.std(ddof=1), rel=1e-9)
+    columns = score_draws(draws[:, :1], draws[:, 1:, None])
     assert columns is not None
     width = np.subtract(*np.quantile(draws[:, 1:], (0.95, 0.05), axis=1))
     np.testing.assert_allclose(columns[1 + 3 * 2 + 4 + 2], width, rtol=1e-12)
@@ -194,17 +194,17 @@ def test_densities_are_looked_at_by_their_draws(kind: str, rng: np.random.Genera
     assert right.spread.low - 0.03 < 1.0 < right.spread.high + 0.03
     assert all(abs(c.share.value - c.level) < 0.03 for c in right.coverage)
     narrow = DENSITIES[kind](rng, 1.5)
-    found = seen(narrow)
-    assert found.spread.low > 1.2
-    assert found.coverage[2].share.high < 0.9 - 0.01 * (kind == "normal")
-    assert seen(narrow).crps == pytest.approx(found.crps, nan_ok=True)  # the same rows, the same answer
-    assert len(found.axes) == (2 if kind == "two components" else 0)
+    forecast = seen(narrow)
+    assert forecast.spread.low > 1.2
+    assert forecast.coverage[2].share.high < 0.9 - 0.01 * (kind == "normal")
+    assert seen(narrow).crps == pytest.approx(forecast.crps, nan_ok=True)  # the same rows, the same answer
+    assert len(forecast.axes) == (2 if kind == "two components" else 0)
 
 
 def test_the_crps_of_a_density_is_that_of_its_law_on_average(rng: np.random.Generator) -> None:
     y = CENTRE + rng.normal(size=N)
-    found = seen(safecal.density(y, stats.norm(CENTRE, 1.0)))
-    assert found.crps == pytest.approx(crps_of_normal(y - CENTRE, np.ones(N)).mean(), abs=0.006)
+    forecast = seen(safecal.density(y, stats.norm(CENTRE, 1.0)))
+    assert forecast.crps == pytest.approx(crps_of_normal(y - CENTRE, np.ones(N)).mean(), abs=0.006)
     few, many = rng.normal(size=(N, 5)), rng.normal(size=(N, 200))
     fair = crps_of_draws(y - CENTRE, few, fair=True).mean()
     assert fair == pytest.approx(crps_of_draws(y - CENTRE, many).mean(), abs=0.02)

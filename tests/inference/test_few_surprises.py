@@ -54,3 +54,12 @@ def test_bounds_of_a_few_vague_predictions_hold() -> None:
         p = rng.random(25)
         missed += _law(safecal.bernoulli(rng.random(25) < p, p)).bound(0.05, -1) > 1.0
     assert missed <= 200 * 0.05 + 3 * np.sqrt(200 * 0.05 * 0.95)
+
+
+def test_few_weighted_rows_at_a_high_level_have_bounds() -> None:
+    """The bounds lie where the model would be all but certain, and the sum can be but one number."""
+    y, logits, weight = [1, 1, 1, 0, 1], [-1.0, 1.0, 1.0, -1.0, 0.0], [0.63742249, 0.28195186, 0.0, 0.0, 0.0]
+    result = safecal.evaluate(y, logits=logits, sample_weight=weight, level=0.999)
+    assert result.verdict.decision == "UNDETERMINED"
+    assert result.temperature.low < result.temperature.high
+    assert result.interval.low < result.ecd < result.interval.high

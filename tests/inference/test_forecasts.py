@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal._kernels.forecasts import crps_of_draws, crps_of_normal, interval_score, rank_among
+from safecal._kernels.ensemble import crps_of_draws, interval_score, rank_among
+from safecal._kernels.states import crps_of_normal
 from safecal._sums.forecasts import LEVELS, ForecastSums, VectorSums
 from safecal.errors import DocumentError, UnavailableError
 from safecal.inference.forecasts import Forecast
@@ -31,8 +32,8 @@ def y(rng: np.random.Generator) -> np.ndarray:
 def test_scores_are_those_of_scoringrules(rng: np.random.Generator) -> None:
     scoringrules = pytest.importorskip("scoringrules")
     y, mean, std = rng.normal(size=50), rng.normal(size=50), rng.uniform(0.2, 3.0, 50)
-    found = crps_of_normal((y - mean) / std, std)
-    np.testing.assert_allclose(found, scoringrules.crps_normal(y, mean, std), rtol=1e-12, atol=1e-13)
+    crps = crps_of_normal((y - mean) / std, std)
+    np.testing.assert_allclose(crps, scoringrules.crps_normal(y, mean, std), rtol=1e-12, atol=1e-13)
     draws = mean[:, None] + std[:, None] * rng.normal(size=(50, 21))
     wanted = scoringrules.crps_ensemble(y, draws, estimator="nrg")
     np.testing.assert_allclose(crps_of_draws(y, draws), wanted, rtol=1e-12, atol=1e-13)
@@ -43,19 +44,19 @@ def test_scores_are_those_of_scoringrules(rng: np.random.Generator) -> None:
     z = stats.norm.ppf(0.95)
     score = scoringrules.interval_score(y, mean - z * std, mean + z * std, 0.1).mean()
     assert result.coverage[2].score == pytest.approx(score, rel=1e-12)
-    assert result.crps == pytest.approx(found.mean(), rel=1e-12)
+    assert result.crps == pytest.approx(crps.mean(), rel=1e-12)
 
 
 def test_coverage_has_the_exact_interval_of_a_share(y: np.ndarray) -> None:
-    found = safecal.gaussian(y, np.zeros(N), std=0.7).evaluate().forecast
-    assert found is not None
-    for held in found.coverage:
+    forecast = safecal.gaussian(y, np.zeros(N), std=0.7).evaluate().forecast
+    assert forecast is not None
+    for held in forecast.coverage:
         inside = int((np.abs(y) <= 0.7 * stats.norm.ppf(0.5 + held.level / 2)).sum())
         wanted = stats.binomtest(inside, N).proportion_ci(0.95, method="exact")
         assert held.share.value == pytest.approx(inside / N, abs=1e-12)
         assert (held.share.low, held.share.high) == pytest.approx((wanted.low, wanted.high), rel=1e-9)
         assert held.width == pytest.approx(1.4 * stats.norm.ppf(0.5 + held.level / 2))
-    assert found.sharpness == pytest.approx(0.7)
+    assert forecast.sharpness == pytest.approx(0.7)
 
 
 def test_the_factor_is_said_in_words(y: np.ndarray) -> None:
@@ -71,20 +72,20 @@ def test_the_factor_is_said_in_words(y: np.ndarray) -> None:
 
 
 def test_bias_is_in_units_of_the_stated_spread(y: np.ndarray) -> None:
-    found = safecal.gaussian(y + 0.2, np.zeros(N), std=1.0).evaluate().forecast
-    assert found is not None
-    assert found.bias.low < 0.2 < found.bias.high
-    assert found.bias.low > 0.1
+    forecast = safecal.gaussian(y + 0.2, np.zeros(N), std=1.0).evaluate().forecast
+    assert forecast is not None
+    assert forecast.bias.low < 0.2 < forecast.bias.high
+    assert forecast.bias.low > 0.1
 
 
 def test_the_transform_of_right_forecasts_is_even_and_its_band_holds(rng: np.random.Generator) -> None:
     y = rng.standard_normal(N)
     for right in (safecal.gaussian(y, np.zeros(N), std=1.0), safecal.ensemble(y, rng.standard_normal((N, 19)))):
-        found = right.evaluate().forecast
-        assert found is not None
-        assert stats.chisquare(found.ranks * N).pvalue > 1e-3
-        low, high = found.band
-        assert ((found.ranks >= low) & (found.ranks <= high)).mean() > 0.85
+        forecast = right.evaluate().forecast
+        assert forecast is not None
+        assert stats.chisquare(forecast.ranks * N).pvalue > 1e-3
+        low, high = forecast.band
+        assert ((forecast.ranks >= low) & (forecast.ranks <= high)).mean() > 0.85
     many = safecal.gaussian(np.tile(y, 26), np.zeros(26 * N), std=1.0).evaluate().forecast
     assert many is not None
     assert many.band[0] < 1 / 40 < many.band[1]
@@ -175,9 +176,9 @@ def test_sums_that_no_rows_have_are_refused() -> None:
 )
 def test_the_factor_is_said_also_where_it_has_no_end(error: float, words: str) -> None:
     signs = np.tile([error, -error], 20)
-    found = safecal.gaussian(signs, np.zeros(40), std=1.0).evaluate(rule="average").forecast
-    assert found is not None
-    assert words in found.said
+    forecast = safecal.gaussian(signs, np.zeros(40), std=1.0).evaluate(rule="average").forecast
+    assert forecast is not None
+    assert words in forecast.said
 
 
 CORRELATED = np.linalg.cholesky([[1.0, 0.6, 0.0], [0.6, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -236,13 +237,13 @@ def test_ellipsoids_hold_as_often_as_chi_square_says(rng: np.random.Generator) -
 def test_every_form_of_a_covariance_has_the_same_directions_and_sums_merge(rng: np.random.Generator) -> None:
     x, cov = rng.normal(size=(N, 3)), CORRELATED @ CORRELATED.T
     forms = {"cov": cov, "chol": CORRELATED, "precision": np.linalg.inv(cov)}
-    found = [safecal.gaussian(x, np.zeros((N, 3)), **{name: value}).tally().forecast for name, value in forms.items()]
+    sums = [safecal.gaussian(x, np.zeros((N, 3)), **{name: value}).tally().forecast for name, value in forms.items()]
     by_row = np.broadcast_to(cov, (N, 3, 3))
     halves = [safecal.gaussian(x[k::2], np.zeros((N // 2, 3)), cov=by_row[k::2]).tally() for k in (0, 1)]
-    for one in (*found[1:], (halves[0] + halves[1]).forecast):
+    for one in (*sums[1:], (halves[0] + halves[1]).forecast):
         assert isinstance(one, VectorSums)
         for name in ("ranks", "sums", "matrices"):
-            np.testing.assert_allclose(getattr(one, name), getattr(found[0], name), rtol=1e-9, atol=1e-8)
+            np.testing.assert_allclose(getattr(one, name), getattr(sums[0], name), rtol=1e-9, atol=1e-8)
 
 
 def test_documents_hold_directions_and_refuse_sums_that_no_errors_have(rng: np.random.Generator) -> None:
@@ -297,9 +298,9 @@ def test_no_direction_of_a_right_forecast_is_called_wrong_by_chance(tails: str, 
     for _ in range(runs):
         n, d = 100, 4
         x = rng.normal(size=(n, d)) if tails == "normal" else rng.standard_t(5, (n, d)) * np.sqrt(0.6)
-        found = Forecast.of(safecal.gaussian(x, np.zeros((n, d)), std=1.0).tally(), 0.95)
-        assert found is not None
-        vector = found.vector
+        forecast = Forecast.of(safecal.gaussian(x, np.zeros((n, d)), std=1.0).tally(), 0.95)
+        assert forecast is not None
+        vector = forecast.vector
         assert vector is not None
         wrong["widest"] += vector.largest.factor.low > 1.0
         wrong["narrowest"] += vector.smallest.factor.high < 1.0

@@ -79,28 +79,28 @@ def _plain(s: Summary, alpha: float) -> tuple[float, float]:
 
 def _classifiers() -> list[Predictions]:
     rng = np.random.default_rng(3)
-    found: list[Predictions] = []
+    models: list[Predictions] = []
     for spread in (1e-9, 1e-4, 0.01, 0.5, 2.0, 6.0):
         for n in (1, 2, 5, 24, 199, 200, 1000):
             z = rng.normal(0.0, spread, n)
-            found.append(safecal.bernoulli(rng.random(n) < special.expit(0.7 * z), logits=z))
+            models.append(safecal.bernoulli(rng.random(n) < special.expit(0.7 * z), logits=z))
     for n, surprises, p in ((50, 0, 0.999), (50, 1, 0.999), (300, 3, 0.99), (2000, 40, 0.99), (20, 20, 0.9)):
-        found.append(safecal.bernoulli(np.arange(n) >= surprises, np.full(n, p)))
-    found += [safecal.categorical(rng.integers(0, 7, n), logits=rng.normal(0, 3, (n, 7))) for n in (3, 40, 400)]
-    return found
+        models.append(safecal.bernoulli(np.arange(n) >= surprises, np.full(n, p)))
+    models += [safecal.categorical(rng.integers(0, 7, n), logits=rng.normal(0, 3, (n, 7))) for n in (3, 40, 400)]
+    return models
 
 
 def _summaries() -> list[Summary]:
     """Keys of every kind."""
     rng = np.random.default_rng(4)
-    found = [predictions.summary() for predictions in _classifiers()]
-    found += [predictions.summary(rng.exponential(1.0, predictions.n)) for predictions in _classifiers()]
+    summaries = [predictions.summary() for predictions in _classifiers()]
+    summaries += [predictions.summary(rng.exponential(1.0, predictions.n)) for predictions in _classifiers()]
     for n in (2, 30, 500):
         state = safecal.gaussian(rng.normal(size=(n, 2)), np.zeros((n, 2)), std=0.8).summary()
-        found += [state, replace(state, sum_entropy=None, sum_numerical_variance_weight2=0.3 * n)]
-    negative = replace(found[10], sum_third_cumulant_weight3=-found[10].sum_third_cumulant_weight3)
+        summaries += [state, replace(state, sum_entropy=None, sum_numerical_variance_weight2=0.3 * n)]
+    negative = replace(summaries[10], sum_third_cumulant_weight3=-summaries[10].sum_third_cumulant_weight3)
     huge = safecal.bernoulli([0, 1, 1], logits=[1e110, 2.0, -1.0]).summary()  # its cube is infinite
-    return [*found, negative, huge, *_edges().values()]
+    return [*summaries, negative, huge, *_edges().values()]
 
 
 def _edges() -> dict[str, Summary]:
@@ -119,8 +119,8 @@ def _edges() -> dict[str, Summary]:
     }
 
 
-def _agree(found: Sequence[float], wanted: Sequence[float], scale: Sequence[float]) -> None:
-    for k, (a, b, unit) in enumerate(zip(found, wanted, scale, strict=True)):
+def _agree(computed: Sequence[float], wanted: Sequence[float], scale: Sequence[float]) -> None:
+    for k, (a, b, unit) in enumerate(zip(computed, wanted, scale, strict=True)):
         same = a == b or (math.isnan(a) and math.isnan(b)) or abs(a - b) <= 1e-12 * unit
         assert same, (k, a, b)
 
@@ -141,9 +141,9 @@ def test_a_kink_between_two_points_of_a_curve_is_not_rounded_off() -> None:
          1.25, 0.28, 0.31, -3.63, -0.02, 0.97]  # fmt: skip
     y = [1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 1, 1, 0, 0, 0]
     s = safecal.bernoulli(y, logits=z).summary()
-    found = interval_from_sums(s, 0.95)
-    assert (found.low, found.high) == pytest.approx(_plain(s, 0.025), rel=1e-12)
-    assert found.high == pytest.approx(1.097, abs=5e-4)
+    interval = interval_from_sums(s, 0.95)
+    assert (interval.low, interval.high) == pytest.approx(_plain(s, 0.025), rel=1e-12)
+    assert interval.high == pytest.approx(1.097, abs=5e-4)
 
 
 def test_keys_with_nothing_to_bound() -> None:
@@ -162,14 +162,14 @@ def test_keys_with_nothing_to_bound() -> None:
 
 def test_intervals_say_how_they_are_made() -> None:
     edges = _edges()
-    found = dict(zip(edges, intervals_from_sums(as_sums(list(edges.values())), 0.9), strict=True))
-    assert found["no rows"].method == "no rows"
-    assert found["impossible"].method == "an impossible outcome happened"
-    assert found["one row"].method == "no spread, from sums"
-    assert found["tiny"].method == "skewness-corrected t, from sums"
-    assert {at.level for at in found.values()} == {0.9}
-    assert [at.value for at in found.values()] == pytest.approx([s.ecd for s in edges.values()], nan_ok=True)
-    assert interval_from_sums(edges["one row"], 0.9) == found["one row"]
+    intervals = dict(zip(edges, intervals_from_sums(as_sums(list(edges.values())), 0.9), strict=True))
+    assert intervals["no rows"].method == "no rows"
+    assert intervals["impossible"].method == "an impossible outcome happened"
+    assert intervals["one row"].method == "no spread, from sums"
+    assert intervals["tiny"].method == "skewness-corrected t, from sums"
+    assert {at.level for at in intervals.values()} == {0.9}
+    assert [at.value for at in intervals.values()] == pytest.approx([s.ecd for s in edges.values()], nan_ok=True)
+    assert interval_from_sums(edges["one row"], 0.9) == intervals["one row"]
 
 
 def test_no_keys_have_no_bounds() -> None:
@@ -211,8 +211,8 @@ def test_quantiles_hold_far_out(shape: float, upper: bool) -> None:
     skew = 2.0 / math.sqrt(shape)
     for alpha in (0.025, 1e-5, 1e-8):
         for sign in (1.0, -1.0):
-            found = pearson3_quantiles([(alpha, upper)], np.array([4.0]), np.array([sign * 8.0 * skew]))
-            x = float(found[0, 0]) / 2.0
+            quantiles = pearson3_quantiles([(alpha, upper)], np.array([4.0]), np.array([sign * 8.0 * skew]))
+            x = float(quantiles[0, 0]) / 2.0
             value = sign * x * math.sqrt(shape) + shape
             above = upper == (sign > 0)
             assert _gamma_tail(shape, value, above) == pytest.approx(alpha, rel=2e-5 if shape > 1e10 else 1e-8)

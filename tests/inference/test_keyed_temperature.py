@@ -59,13 +59,13 @@ def test_the_sums_of_a_key_at_any_beta_are_those_of_the_law_of_its_rows(rng: np.
     assert tally.group_nodes is not None
     keys = NodeKeys(tally.group_nodes, tally.groups.sums, tally.most_entropy)
     for beta in (0.01, 0.2, 0.3, 2.0 / 3.0, 1.0, 3.0, 4.0, 7.0):
-        found = keys.at(np.full(len(parts), beta), np.arange(len(parts)))
+        expected_surprise = keys.at(np.full(len(parts), beta), np.arange(len(parts)))
         for k, part in enumerate(parts):
             law = law_of(part.tally(bins=None))
             assert law is not None
             at = law.at(beta)
             wanted = (at.mean, at.variance, at.third)
-            assert [float(x[k]) for x in found[:3]] == pytest.approx(wanted, rel=1e-9)
+            assert [float(x[k]) for x in expected_surprise[:3]] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_bounds_are_where_the_difference_has_its_bound(rng: np.random.Generator) -> None:
@@ -90,11 +90,11 @@ def test_temperatures_at_the_edge(rng: np.random.Generator) -> None:
 def test_weights_scale_nothing(weighted: bool, rng: np.random.Generator) -> None:
     part = _rows("two", 1.7, rng)
     weight = rng.gamma(2.0, 1.0, part.n) if weighted else np.ones(part.n)
-    found = [
+    intervals = [
         _temperatures(part.tally(by=np.zeros(part.n), sample_weight=w), 0.025).intervals(np.arange(1))
         for w in (weight, 1000.0 * weight)
     ]
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+    np.testing.assert_allclose(intervals[0], intervals[1], rtol=1e-9)
 
 
 def test_densities_with_a_log_partition_have_a_temperature_too(rng: np.random.Generator) -> None:

@@ -57,9 +57,9 @@ def test_exact_is_what_listing_every_outcome_gives(classes: int, n: int, weighte
         forms.append(safecal.bernoulli(y, p[:, 1]))
     for predictions in forms:
         for alternative in wanted:
-            found = calibration_test(predictions, alternative=alternative, method="exact", sample_weight=weight)
-            assert found.method == "exact"
-            assert found.p_value == pytest.approx(wanted[alternative], rel=1e-9)
+            result = calibration_test(predictions, alternative=alternative, method="exact", sample_weight=weight)
+            assert result.method == "exact"
+            assert result.p_value == pytest.approx(wanted[alternative], rel=1e-9)
 
 
 def test_equal_predictions_give_the_binomial_law() -> None:
@@ -142,9 +142,9 @@ def test_saddlepoint_agrees_with_exact_where_the_law_is_smooth(surprises: int, w
     predictions = safecal.bernoulli(y, p)
     for side in SIDES:
         exact = calibration_test(predictions, alternative=side, method="exact", sample_weight=weight)
-        found = calibration_test(predictions, alternative=side, method="saddlepoint", sample_weight=weight)
-        assert found.method == "saddlepoint"
-        assert found.p_value == pytest.approx(exact.p_value, rel=0.03, abs=0.005)
+        result = calibration_test(predictions, alternative=side, method="saddlepoint", sample_weight=weight)
+        assert result.method == "saddlepoint"
+        assert result.p_value == pytest.approx(exact.p_value, rel=0.03, abs=0.005)
 
 
 @pytest.mark.parametrize("n", [10_000, pytest.param(1_000_000, marks=pytest.mark.proof)])
@@ -166,8 +166,8 @@ def test_rounding_does_not_reach_the_p_value_near_the_mean(n: int) -> None:
     assert abs(z) < 0.05
     assert over == pytest.approx(stats.norm.sf(z), abs=0.003)
     assert over + under == pytest.approx(1.0, abs=1e-9)
-    found = calibration_test(predictions)
-    assert (found.p_value, found.method) == (min(1.0, 2.0 * min(over, under)), "saddlepoint")
+    result = calibration_test(predictions)
+    assert (result.p_value, result.method) == (min(1.0, 2.0 * min(over, under)), "saddlepoint")
 
 
 def _saddlepoint_of_rows(gaps: np.ndarray, count: int, excess: float) -> mpmath.mpf:

@@ -26,10 +26,10 @@ def test_lugannani_rice_for_a_gamma_law(shape: float, z: float) -> None:
     value = shape + z * math.sqrt(shape)
     if value <= 0.0:
         return
-    found = _gamma_tails(shape, value)
+    computed = _gamma_tails(shape, value)
     exact = stats.gamma.sf(value, shape), stats.gamma.cdf(value, shape)
     rel = 0.03 if shape < 1.0 else 0.015 if shape < 5.0 else 0.002  # the error is relative, also far out
-    assert found == pytest.approx(exact, rel=rel)
+    assert computed == pytest.approx(exact, rel=rel)
 
 
 @pytest.mark.parametrize("d", [1, 2, 8, 50])
@@ -113,5 +113,5 @@ def test_a_row_alone_proves_nothing(rows: int) -> None:
 @given(st.lists(st.tuples(st.integers(0, 1), st.floats(0.01, 0.99)), min_size=1, max_size=30))
 def test_no_interval_from_sums_lies_below_what_is_possible(rows: list[tuple[int, float]]) -> None:
     summary = safecal.bernoulli(*zip(*rows, strict=True)).summary()
-    found = interval_from_sums(summary, 0.95)
-    assert -summary.mean_entropy - 1e-12 <= found.low <= found.value <= found.high
+    interval = interval_from_sums(summary, 0.95)
+    assert -summary.mean_entropy - 1e-12 <= interval.low <= interval.value <= interval.high

@@ -10,7 +10,7 @@ from scipy import optimize, special, stats
 import safecal
 from safecal import Predictions
 from safecal.errors import EmptyError, FormError, OptionError
-from safecal.maps.inverse_temperature import tempered
+from safecal.maps.inverse_temperature import temper
 
 RNG = np.random.default_rng(8)
 N = 400
@@ -51,28 +51,28 @@ def test_the_fit_is_the_maximum_of_the_likelihood(name: str, weighted: bool) -> 
         return float(np.dot(w, beta * surprisal + predictions.log_partition(beta)))
 
     slow = optimize.minimize_scalar(loss, bounds=(-2.5, 2.5), method="bounded", options={"xatol": 1e-10})
-    found = tempered(predictions, w if weighted else None)
-    assert found.beta == pytest.approx(math.exp(slow.x), rel=1e-5)
+    temperature = temper(predictions, w if weighted else None)
+    assert temperature.beta == pytest.approx(math.exp(slow.x), rel=1e-5)
     found_t = safecal.implied_temperature(predictions, sample_weight=w if weighted else None)
     # States need their sums alone; cells give eight digits, with weights six, and nodes five.
     nodes = name in ("categorical", "density", "counts")
     digits = 1e-12 if name == "gaussian" else 1e-5 if nodes else 1e-6 if weighted else 1e-7
-    assert found_t.value == pytest.approx(1.0 / found.beta, rel=digits)
+    assert found_t.value == pytest.approx(1.0 / temperature.beta, rel=digits)
     assert found_t.low < found_t.value < found_t.high
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_at_the_fitted_temperature_the_ecd_is_zero(name: str) -> None:
     predictions = FAMILIES[name]
-    found = tempered(predictions)
+    temperature = temper(predictions)
     surprisal = predictions.score().surprisal
     assert surprisal is not None
-    gap = surprisal + predictions.log_partition(found.beta, deriv=1)
+    gap = surprisal + predictions.log_partition(temperature.beta, deriv=1)
     assert abs(gap.mean()) < 1e-9 * (1.0 + np.abs(surprisal).mean())
     if name == "categorical":
-        assert abs(safecal.ecd(C, logits=found.beta * 1.7 * Z)) < 1e-10
+        assert abs(safecal.ecd(C, logits=temperature.beta * 1.7 * Z)) < 1e-10
     if name == "over-confident":
-        assert abs(safecal.ecd(Y, logits=found.beta * 2.5 * special.logit(P))) < 1e-10
+        assert abs(safecal.ecd(Y, logits=temperature.beta * 2.5 * special.logit(P))) < 1e-10
 
 
 @pytest.mark.parametrize("d", [1, 2, 5])
@@ -80,11 +80,11 @@ def test_the_temperature_of_states_is_their_nees_by_dimension(d: int) -> None:
     x = np.random.default_rng(d).normal(0, 1.4, (60, d))
     std = np.full((60, d), 0.9)
     wanted = safecal.nees(x, np.zeros((60, d)), std=std) / d
-    found = safecal.implied_temperature(safecal.gaussian(x, np.zeros((60, d)), std=std))
-    assert found.value == pytest.approx(wanted, rel=1e-9)
+    temperature = safecal.implied_temperature(safecal.gaussian(x, np.zeros((60, d)), std=std))
+    assert temperature.value == pytest.approx(wanted, rel=1e-9)
     total = wanted * 60 * d
     exact = total / stats.chi2.isf(0.025, 60 * d), total / stats.chi2.isf(0.975, 60 * d)
-    assert (found.low, found.high) == pytest.approx(exact, rel=1e-8)
+    assert (temperature.low, temperature.high) == pytest.approx(exact, rel=1e-8)
 
 
 def test_the_edges() -> None:
@@ -149,12 +149,12 @@ def test_clusters_widen_the_interval_of_dependent_rows() -> None:
 
 def test_the_same_data_give_the_same_answer() -> None:
     predictions = safecal.bernoulli(np.arange(200) > 1, np.linspace(0.98, 0.999, 200))
-    found = safecal.implied_temperature(predictions)
-    assert found.method == "convolution"
-    assert safecal.implied_temperature(predictions) == found
+    temperature = safecal.implied_temperature(predictions)
+    assert temperature.method == "convolution"
+    assert safecal.implied_temperature(predictions) == temperature
 
 
 @pytest.mark.proof
 def test_counts_have_a_temperature_although_no_power_near_zero_can_be_summed() -> None:
-    found = safecal.implied_temperature(safecal.density([3], stats.poisson([2.0])))
-    assert 0.0 <= found.low <= found.value <= found.high
+    temperature = safecal.implied_temperature(safecal.density([3], stats.poisson([2.0])))
+    assert 0.0 <= temperature.low <= temperature.value <= temperature.high

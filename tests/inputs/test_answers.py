@@ -39,13 +39,13 @@ def prompt(number: int, own: list[int], log_p: np.ndarray, k: int = 5) -> dict[s
 
 
 def prompts(rng: np.random.Generator, n: int = 40, times: float = 1.0, k: int = 5) -> list[dict[str, Any]]:
-    found = []
+    answers = []
     for number in range(n):
         z = rng.normal(0.0, 2.0, (12, V))
         y = (z + rng.gumbel(size=z.shape)).argmax(axis=1)
         z = times * z
-        found.append(prompt(number, y.tolist(), z - np.logaddexp.reduce(z, axis=1, keepdims=True), k))
-    return found
+        answers.append(prompt(number, y.tolist(), z - np.logaddexp.reduce(z, axis=1, keepdims=True), k))
+    return answers
 
 
 def chat(number: int, shown: dict[str, float], right: str | None = "A", **more: Any) -> dict[str, Any]:
@@ -58,14 +58,14 @@ def chat(number: int, shown: dict[str, float], right: str | None = "A", **more: 
 
 
 def chats(rng: np.random.Generator, n: int = 200, times: float = 1.0) -> list[dict[str, Any]]:
-    found = []
+    answers = []
     for number in range(n):
         z = rng.normal(0.0, 1.5, 4)
         right = "ABCD"[(z + rng.gumbel(size=4)).argmax()]
         log_p = times * z - np.logaddexp.reduce(times * z) - 0.01
         shown = {"ABCD"[k]: float(log_p[k]) for k in np.argsort(-log_p)}
-        found.append(chat(number, shown, right, subject="xy"[number % 2]))
-    return found
+        answers.append(chat(number, shown, right, subject="xy"[number % 2]))
+    return answers
 
 
 def written(folder: Path, rows: list[Any], name: str = "answers.jsonl") -> str:
@@ -76,8 +76,8 @@ def written(folder: Path, rows: list[Any], name: str = "answers.jsonl") -> str:
 
 def document(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert main(["evaluate", *words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    printed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return printed
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -94,10 +94,10 @@ def test_given_text_has_the_same_answer_as_in_python_on_every_surface(
     rows = prompts(rng, times=3.0)
     path, page, summary = written(tmp_path, rows), tmp_path / "report.html", tmp_path / "summary.md"
     wanted = read_prompts(rows, vocabulary=V).evaluate()
-    found = safecal.Evaluation.from_dict(document(capsys, path, *GIVEN))
-    assert found.tally.summary == wanted.tally.summary
-    assert [one.ecd for one in found.verdict.looks] == [one.ecd for one in wanted.verdict.looks]
-    assert found.notes == (*wanted.notes, "tokens of one text depend on each other: each text is a cluster.")
+    evaluation = safecal.Evaluation.from_dict(document(capsys, path, *GIVEN))
+    assert evaluation.tally.summary == wanted.tally.summary
+    assert [one.ecd for one in evaluation.verdict.looks] == [one.ecd for one in wanted.verdict.looks]
+    assert evaluation.notes == (*wanted.notes, "tokens of one text depend on each other: each text is a cluster.")
     streamed = document(capsys, path, *GIVEN, "--max-rows", "0")
     assert streamed["metrics"]["ecd"] == pytest.approx(wanted.ecd, abs=1e-12)
     assert main(["evaluate", path, *GIVEN, "--gate", "--report", str(page), "--summary", str(summary)]) == 3
@@ -117,9 +117,9 @@ def test_right_answers_of_chat_have_the_same_answer_as_in_python(
     rows = chats(rng)
     path = written(tmp_path, rows)
     wanted = read_answers(path, [row["answer"] for row in rows], vocabulary=V).evaluate()
-    found = document(capsys, path, "--y", "answer", "--vocabulary", str(V))
-    assert found["metrics"]["ecd"] == wanted.ecd
-    assert safecal.Evaluation.from_dict(found) == wanted
+    evaluated = document(capsys, path, "--y", "answer", "--vocabulary", str(V))
+    assert evaluated["metrics"]["ecd"] == wanted.ecd
+    assert safecal.Evaluation.from_dict(evaluated) == wanted
     text = document(capsys, path, "--y", "answer", *GIVEN, "--by", "subject")
     assert [group["key"] for group in text["tally"]["groups"]["rows"]] == ["x", "y"]
 
@@ -278,11 +278,11 @@ HOSTILE: dict[str, tuple[list[Any], str]] = {
     "a null number": ([changed(ROW, 1, shown(t3=None, t4=-1.0)), OTHER], "must not hold missing values"),
     "NaN": ([json.dumps(changed(ROW, 1, shown(t3=math.nan, t4=-1.0))), OTHER], "missing values"),
     "what the server does not tell": ([changed(ROW, 1, shown(t3=-9999.0, t4=-1.0))], "-9999 stands"),
-    "the token alone": ([changed(ROW, 1, {"3": {"logprob": -2.0, "rank": 7}})], "must show more than the tokens"),
+    "the token alone": ([changed(ROW, 1, {"3": {"logprob": -2.0, "rank": 7}})], "must show other likely tokens"),
     "sorted keys": ([json.dumps(OTHER, sort_keys=True)], "were its keys sorted?"),
     "a token that is not shown": (
         [{"prompt_token_ids": [1, 9], "prompt_logprobs": [None, shown(t3=-1.0)]}],
-        "must show each token that is there",
+        "must show each token of the text",
     ),
     "too few token ids": (
         [{"prompt_token_ids": [1], "prompt_logprobs": [None, shown(t3=-1.0)]}],
@@ -301,7 +301,7 @@ HOSTILE: dict[str, tuple[list[Any], str]] = {
     "lists of other lengths": ([echo([None])], "as many `token_logprobs`"),
     "a list that is none": ([echo([None, 3])], "must hold the most likely tokens of each place"),
     "what the model wrote, too": ([ROW, chat(0, {"A": -0.1})], "would mean anything at line 2."),
-    "one token": ([{"prompt_logprobs": [None]}], "has no token after the first"),
+    "one token": ([{"prompt_logprobs": [None]}], "has no text of two tokens or more"),
     "nothing": (["[]"], "has no answers"),
 }
 
@@ -359,7 +359,7 @@ def test_missing_values_are_left_out_and_counted_where_one_asks_for_it(
     assert "left out 1 of 60 rows with missing values, the first at line 5, token 2." in capsys.readouterr().err
     unknown = written(tmp_path, [chat(0, {"A": -0.1}), chat(1, {"A": -0.1}, "C")])
     text = refused(capsys, unknown, "--y", "answer", "--vocabulary", str(V), "--drop-missing")
-    assert "to leave such answers out would leave the worst ones out" in text
+    assert "leaving such answers out would leave out the worst ones" in text
 
 
 def test_token_ids_tell_the_token_that_is_there_whatever_the_order(rng: np.random.Generator) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -16,7 +17,7 @@ import pytest
 import safecal
 from safecal import errors
 from safecal.cli.parser import build_parser
-from safecal.cli.table import TableFile
+from safecal.cli.table_file import TableFile
 from safecal.cli.watch_reading import BatchContent
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import SafecalError
@@ -204,9 +205,9 @@ def _holds(table: Table, ask: Callable[[], safecal.Evaluation]) -> None:
         k = np.ndim(table.columns["p"][0]) > 0
         p: Any = table.columns["p"] if k else P
         wanted = safecal.evaluate([0, 1, 2] if k else Y, p)
-        found = ask()
-        assert found.ecd == pytest.approx(wanted.ecd, rel=1e-14)
-        assert found.tally.summary == wanted.tally.summary
+        answer = ask()
+        assert answer.ecd == pytest.approx(wanted.ecd, rel=1e-14)
+        assert answer.tally.summary == wanted.tally.summary
         return
     with pytest.raises(table.refused) as refusal:
         ask()
@@ -224,8 +225,8 @@ def test_truths_belong_to_the_columns_that_are_named_so(truths: list[Any], order
 
     p = np.array([0.9, 0.2, 0.7])
     columns = {name: p if name.lower().endswith("true") else 1 - p for name in order}
-    found = evaluate_frame(pl.DataFrame({"y": truths, **columns}), y_true="y", y_prob=list(order))
-    assert found.nll == pytest.approx(safecal.evaluate([1, 0, 1], p).nll)
+    evaluation = evaluate_frame(pl.DataFrame({"y": truths, **columns}), y_true="y", y_prob=list(order))
+    assert evaluation.nll == pytest.approx(safecal.evaluate([1, 0, 1], p).nll)
 
 
 @pytest.mark.parametrize("order", [(".pred_0", ".pred_1"), (".pred_1", ".pred_0"), ("p1", "p0")])
@@ -234,5 +235,26 @@ def test_numbers_belong_to_the_columns_that_end_in_them(order: tuple[str, str]) 
 
     p = np.array([0.9, 0.2, 0.7])
     columns = {name: p if name.endswith("1") else 1 - p for name in order}
-    found = evaluate_frame(pl.DataFrame({"y": [1, 0, 1], **columns}), y_true="y", y_prob=list(order))
-    assert found.nll == pytest.approx(safecal.evaluate([1, 0, 1], p).nll)
+    evaluation = evaluate_frame(pl.DataFrame({"y": [1, 0, 1], **columns}), y_true="y", y_prob=list(order))
+    assert evaluation.nll == pytest.approx(safecal.evaluate([1, 0, 1], p).nll)
+
+
+@pytest.mark.parametrize("names", [("p_true", "p_false"), (".pred_yes", ".pred_no"), ("pos_prob", "neg_prob")])
+def test_names_that_say_which_is_which_are_not_matched_by_place(names: tuple[str, str], tmp_path: Path) -> None:
+    from safecal.engines.frames import evaluate_frame
+
+    yes, no = names
+    frame = pl.DataFrame({"y": [0, 1, 1, 0], yes: [0.2, 0.7, 0.9, 0.1], no: [0.8, 0.3, 0.1, 0.9]})
+    wanted = evaluate_frame(frame, y_true="y", y_prob=yes)
+    for outcomes in (frame, *([] if yes == "p_true" else [frame.with_columns(y=pl.col("y") == 1)])):
+        with pytest.raises(errors.LabelError, match=f"must name the column of 0 before.*; got '{yes}' before '{no}'"):
+            evaluate_frame(outcomes, y_true="y", y_prob=[yes, no])
+        assert evaluate_frame(outcomes, y_true="y", y_prob=[no, yes]).ecd == pytest.approx(wanted.ecd)
+    assert evaluate_frame(frame, y_true="y", y_prob=[yes, no], labels=[1, 0]).ecd == pytest.approx(wanted.ecd)
+    frame.write_csv(tmp_path / "rows.csv")
+    words = ["evaluate", str(tmp_path / "rows.csv"), "--y", "y", "--prob", yes, "--prob", no]
+    said = subprocess.run([sys.executable, "-m", "safecal", *words], capture_output=True, text=True)
+    assert said.returncode == 2
+    assert f"turn them round, `--prob {no} --prob {yes}`" in " ".join(said.stderr.split())
+    words += ["--label", "1", "--label", "0", "--json"]
+    assert subprocess.run([sys.executable, "-m", "safecal", *words], capture_output=True).returncode == 0

@@ -56,12 +56,14 @@ def test_arrays_frames_files_and_streams_agree(file: Path, capsys: pytest.Captur
     status, out, _ = said(capsys, f"evaluate {file} --by-label --by site --sample-weight w --json")
     assert status == 0
     shell = safecal.Evaluation.from_dict(json.loads(out))
-    for found in (whole, streamed, shell):
-        assert found.verdict.decision == arrays.verdict.decision
-        assert found.ecd == pytest.approx(arrays.ecd)
-        assert (found.interval.low, found.interval.high) == pytest.approx((arrays.interval.low, arrays.interval.high))
-        assert "400 clusters" in found.interval.method  # a row is one, whatever its labels
-        assert set(found.groups.keys) == set(arrays.groups.keys)
+    for evaluation in (whole, streamed, shell):
+        assert evaluation.verdict.decision == arrays.verdict.decision
+        assert evaluation.ecd == pytest.approx(arrays.ecd)
+        assert (evaluation.interval.low, evaluation.interval.high) == pytest.approx(
+            (arrays.interval.low, arrays.interval.high)
+        )
+        assert "400 clusters" in evaluation.interval.method  # a row is one, whatever its labels
+        assert set(evaluation.groups.keys) == set(arrays.groups.keys)
 
 
 def test_labels_of_a_row_are_no_independent_rows(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -123,7 +125,7 @@ def test_pairs_of_columns_lead_to_the_command(file: Path, capsys: pytest.Capture
     assert "--by-label --y y_rain --prob p_rain --y y_fog" in line
     assert said(capsys, line)[0] == 0
     days().select("site", "w").write_csv(file)
-    assert "which column of" in said(capsys, f"evaluate {file} --by-label")[2]
+    assert "which columns of" in said(capsys, f"evaluate {file} --by-label")[2]
 
 
 def test_pairs_are_found_by_name_where_nothing_else_is_possible() -> None:
@@ -158,5 +160,5 @@ def test_partitions_of_a_cluster_do_not_number_their_rows() -> None:
     frame = dd.from_pandas(days(60).to_pandas(), npartitions=2)
     whole = evaluate_frame(frame, y_true=Y, y_prob=P, by_label=True)
     assert "60 clusters" in whole.interval.method
-    with pytest.raises(OptionError, match="partitions do not number theirs"):
+    with pytest.raises(OptionError, match="partitions do not number their rows"):
         evaluate_frame(frame, y_true=Y, y_prob=P, by_label=True, max_rows=20)

@@ -15,7 +15,7 @@ import pytest
 import safecal
 from safecal import errors
 from safecal.cli.parser import build_parser
-from safecal.cli.table import TableFile
+from safecal.cli.table_file import TableFile
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import CovarianceError, FormError, MissingValueError, RangeError, SafecalError, ShapeError
 from safecal.inputs.states import split_names
@@ -124,11 +124,11 @@ def test_every_door_has_the_verdict_of_the_library(form: str, door: str, tmp_pat
     name, columns = FORMS[form]
     given = {"std": states.std, "var": states.std**2, "cov": states.cov}[name]
     wanted = safecal.gaussian(states.x, states.mean, **{name: given}).evaluate()
-    found = DOORS[door](states.columns(), name, columns, tmp_path)
+    evaluation = DOORS[door](states.columns(), name, columns, tmp_path)
     assert wanted.verdict.decision == "UNSAFE"
-    assert (found.verdict.reason, found.dimension, found.n) == (wanted.verdict.reason, D, N)
-    assert found.ecd == pytest.approx(wanted.ecd, rel=1e-12)
-    assert found.temperature.high == pytest.approx(wanted.temperature.high, rel=1e-12)
+    assert (evaluation.verdict.reason, evaluation.dimension, evaluation.n) == (wanted.verdict.reason, D, N)
+    assert evaluation.ecd == pytest.approx(wanted.ecd, rel=1e-12)
+    assert evaluation.temperature.high == pytest.approx(wanted.temperature.high, rel=1e-12)
 
 
 def _spoiled(change: Callable[[Any, Any], None]) -> dict[str, Any]:
@@ -182,9 +182,9 @@ def test_every_door_refuses_alike(odd: str, door: str, tmp_path: Path) -> None:
 
 
 def test_a_lower_triangle_is_never_lopsided(tmp_path: Path) -> None:
-    found = DOORS["polars"](_spoiled(_lopsided), "cov", LOWER, tmp_path)
+    evaluation = DOORS["polars"](_spoiled(_lopsided), "cov", LOWER, tmp_path)
     states = good()
-    assert found.ecd == pytest.approx(safecal.gaussian(states.x[:6], states.mean[:6], cov=states.cov[:6]).ecd)
+    assert evaluation.ecd == pytest.approx(safecal.gaussian(states.x[:6], states.mean[:6], cov=states.cov[:6]).ecd)
 
 
 def test_matrices_may_lie_in_one_column(tmp_path: Path) -> None:
@@ -212,11 +212,11 @@ def test_a_pattern_names_the_columns_of_a_matrix(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     pl.DataFrame({name: states.columns()[name] for name in (*_named("x"), *_named("m"), *LOWER)}).write_csv(path)
     words = ["--x", "x_e,x_n,x_u", "--mean", "m_e,m_n,m_u", "--cov", "c_*"]
-    found = evaluate_batches(_opened(path, words).batches, bins=None)
-    assert found.ecd == pytest.approx(safecal.gaussian(states.x, states.mean, cov=states.cov).ecd)
+    evaluation = evaluate_batches(_opened(path, words).batches, bins=None)
+    assert evaluation.ecd == pytest.approx(safecal.gaussian(states.x, states.mean, cov=states.cov).ecd)
     assert evaluate_frame(
         pl.read_csv(path), x_true=_named("x"), mean=_named("m"), cov="c_*"
-    ).ecd == pytest.approx(found.ecd)  # fmt: skip
+    ).ecd == pytest.approx(evaluation.ecd)  # fmt: skip
 
 
 def test_one_component_may_have_a_covariance() -> None:

@@ -29,11 +29,11 @@ def written(path: Path, table: np.ndarray) -> str:
 
 
 def test_tum_text_is_read_in_the_order_of_its_stamps(tmp_path: Path, track: np.ndarray) -> None:
-    found = read_trajectory(written(tmp_path / "a.tum", track[::-1]))
-    np.testing.assert_allclose(found.times, track[:, 0], atol=1e-6)
-    np.testing.assert_allclose(found.pose.position, track[:, 1:4], atol=1e-8)
-    np.testing.assert_allclose(found.pose.rotation, track[:, 4:], atol=1e-8)
-    assert found.cov is None
+    poses = read_trajectory(written(tmp_path / "a.tum", track[::-1]))
+    np.testing.assert_allclose(poses.times, track[:, 0], atol=1e-6)
+    np.testing.assert_allclose(poses.pose.position, track[:, 1:4], atol=1e-8)
+    np.testing.assert_allclose(poses.pose.rotation, track[:, 4:], atol=1e-8)
+    assert poses.cov is None
     first = track[:, [0, 1, 2, 3, 7, 4, 5, 6]]
     np.testing.assert_allclose(
         read_trajectory(written(tmp_path / "b.txt", first), "wxyz").pose.rotation, track[:, 4:], atol=1e-8
@@ -58,11 +58,11 @@ def test_columns_of_odometry_are_found_however_they_are_written(tmp_path: Path, 
     frame.rename(lambda name: name.replace(".", "/")).write_parquet(tmp_path / "o.parquet")
     pl.DataFrame(odometry(track, cov, "list")).write_parquet(tmp_path / "l.parquet")
     for name in ("o.csv", "o.parquet", "l.parquet"):
-        found = read_trajectory(str(tmp_path / name))
-        np.testing.assert_allclose(found.times, track[:, 0], atol=1e-6)
-        np.testing.assert_allclose(found.pose.rotation, track[:, 4:], atol=1e-12)
-        assert found.cov is not None
-        np.testing.assert_allclose(found.cov, cov)
+        poses = read_trajectory(str(tmp_path / name))
+        np.testing.assert_allclose(poses.times, track[:, 0], atol=1e-6)
+        np.testing.assert_allclose(poses.pose.rotation, track[:, 4:], atol=1e-12)
+        assert poses.cov is not None
+        np.testing.assert_allclose(poses.cov, cov)
 
 
 def test_odometry_is_read_without_polars_and_without_covariances(
@@ -70,10 +70,10 @@ def test_odometry_is_read_without_polars_and_without_covariances(
 ) -> None:
     frame = pl.DataFrame(odometry(track, np.zeros((N, 6, 6)), "list")).drop("pose.covariance")
     frame.write_csv(tmp_path / "o.csv")
-    monkeypatch.setattr("safecal.inputs.sources.polars_is_there", lambda: False)
-    found = read_trajectory(str(tmp_path / "o.csv"))
-    np.testing.assert_allclose(found.pose.position, track[:, 1:4])
-    assert found.cov is None
+    monkeypatch.setattr("safecal.inputs.sources.has_polars", lambda: False)
+    poses = read_trajectory(str(tmp_path / "o.csv"))
+    np.testing.assert_allclose(poses.pose.position, track[:, 1:4])
+    assert poses.cov is None
 
 
 def test_bad_trajectories_are_named(tmp_path: Path, track: np.ndarray) -> None:

@@ -20,8 +20,7 @@ from scipy.special import lambertw
 import safecal
 from safecal import Bins, Predictions, Scored, Summary
 from safecal.families.density import Density
-from safecal.families.mixture import gaussian_mixture
-from safecal.families.particles import particles
+from safecal.families.mixtures import gaussian_mixture, particles
 
 Columns = dict[str, np.ndarray]
 RTOL = 1e-12
@@ -212,8 +211,8 @@ def _rows_of_a_mixture(x_true: np.ndarray, mean: np.ndarray, std: np.ndarray) ->
         seed = np.frombuffer(np.array([x, m, s], dtype=np.float64).tobytes(), dtype=np.uint32)
         parts.append(gaussian_mixture([x], [0.3, 0.7], [m, m + 2.0 * s], std=s, draws=8, rng=seed))
     names = ("excess", "varentropy", "third_cumulant", "surprisal", "entropy", "numerical_variance")
-    columns = [np.concatenate([getattr(part, name) for part in parts]) for name in names]
-    return Density(*columns, "mixture, draws", 8, None, 1)
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Density(**columns, method="mixture, draws", draws=8, components=1)
 
 
 def _clouds(mean: np.ndarray, std: np.ndarray) -> np.ndarray:
@@ -318,7 +317,7 @@ def terms(scored: Scored, weight: np.ndarray | None) -> dict[str, np.ndarray]:
     possible = ~np.isposinf(scored.excess)
     e = np.where(possible, scored.excess, 0.0)
     zero = np.zeros(n)
-    found = {
+    columns = {
         "weight": w,
         "weight_impossible": np.where(possible, 0.0, w),
         "weight2": np.where(possible, w**2, 0.0),
@@ -337,21 +336,21 @@ def terms(scored: Scored, weight: np.ndarray | None) -> dict[str, np.ndarray]:
         else np.where(possible, w**2 * scored.numerical_variance, 0.0),
     }
     if scored.entropy is not None:
-        found["sum_entropy"] = np.where(possible, w * scored.entropy, 0.0)
+        columns["sum_entropy"] = np.where(possible, w * scored.entropy, 0.0)
     for name in ("predicted", "observed", "confidence", "correct", "brier"):
         column = getattr(scored, name)
         if column is not None:
-            found[f"sum_{name}"] = w * column
-    return found
+            columns[f"sum_{name}"] = w * column
+    return columns
 
 
-def assert_sums(found: Summary, scored: Scored, weight: np.ndarray | None) -> None:
+def assert_sums(summary: Summary, scored: Scored, weight: np.ndarray | None) -> None:
     """Hold each sum to the exact sum of its terms, within RTOL times the sum of their absolute values."""
     wanted = terms(scored, weight)
-    assert found.n == len(scored)
-    assert found.n_impossible == int(np.isposinf(scored.excess).sum())
+    assert summary.n == len(scored)
+    assert summary.n_impossible == int(np.isposinf(scored.excess).sum())
     for f in fields(Summary):
-        value = getattr(found, f.name)
+        value = getattr(summary, f.name)
         if f.name in ("n", "n_impossible"):
             assert isinstance(value, int)
         elif f.name not in wanted:

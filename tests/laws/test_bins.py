@@ -17,9 +17,9 @@ from .cases import BINS, FAMILIES, FIRST_CLASSIFIERS, examples, rows_of, same, s
 def _slow(edges: tuple[float, ...], value: float) -> int:
     """``[a, b)``, the last bin closed: slow and obvious."""
     last = len(edges) - 2
-    found = [k for k in range(last + 1) if edges[k] <= value < edges[k + 1] or (k == last and value == edges[-1])]
-    assert len(found) == 1
-    return found[0]
+    holding = [k for k in range(last + 1) if edges[k] <= value < edges[k + 1] or (k == last and value == edges[-1])]
+    assert len(holding) == 1
+    return holding[0]
 
 
 def _around(edges: tuple[float, ...]) -> list[float]:

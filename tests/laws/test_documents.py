@@ -247,8 +247,8 @@ def _required() -> list[tuple[str, str]]:
     derived = {"n", "metrics", "family", "class_shifts"}  # what an evaluation computes anew is not needed to read it
     names = {kind: [k for k in value.to_dict() if k not in ("kind", "version")] for kind, value in OBJECTS.items()}
     later = {("tally", "group_nodes"), ("tally", "class_sums"), ("place", "temperature")}  # early documents lack them
-    found = [(k, n) for k, fields in names.items() for n in fields if not (k == "evaluation" and n in derived)]
-    return [pair for pair in found if pair not in later]
+    pairs = [(k, n) for k, fields in names.items() for n in fields if not (k == "evaluation" and n in derived)]
+    return [pair for pair in pairs if pair not in later]
 
 
 @pytest.mark.parametrize(("kind", "name"), _required())

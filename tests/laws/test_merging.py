@@ -192,10 +192,10 @@ def _fixed_rows(name: str) -> Columns:
     if name == "density of counts":
         return {"x_true": rng.integers(0, 9, n), "mean": rng.uniform(1.0, 5.0, n)}
     shape = (n,) if "std" in family.names else (n, 2)
-    found = {"x_true": rng.normal(0, 3, shape), "mean": rng.normal(0, 1, shape)}
+    columns = {"x_true": rng.normal(0, 3, shape), "mean": rng.normal(0, 1, shape)}
     factor = np.tril(rng.normal(0, 1, (n, 2, 2))) + 2 * np.eye(2)
     spreads = {"std": np.exp(rng.normal(0, 1, n)), "chol": factor, "cov": factor @ factor.transpose(0, 2, 1)}
-    return found | {k: v for k, v in spreads.items() if k in family.names}
+    return columns | {k: v for k, v in spreads.items() if k in family.names}
 
 
 @pytest.mark.parametrize("name", STATES + DENSITIES)

@@ -94,10 +94,10 @@ SPELLINGS: dict[str, tuple[str, Callable[[np.random.Generator], tuple[Columns, C
 }
 
 
-def _agree(found: object, wanted: object) -> None:
+def _agree(scored: object, wanted: object) -> None:
     """Hold every number of two results of one kind equal, to nine digits of the sizes they are made of."""
     for field in dataclasses.fields(wanted):  # type: ignore[arg-type]
-        a, b = getattr(found, field.name), getattr(wanted, field.name)
+        a, b = getattr(scored, field.name), getattr(wanted, field.name)
         if b is None or isinstance(b, str):
             assert a == b, field.name
         else:
@@ -109,18 +109,18 @@ def test_every_spelling_says_the_same(name: str, rng: np.random.Generator) -> No
     first, make = SPELLINGS[name]
     assert first in FIRST
     columns, others = make(rng)
-    found, wanted = FAMILIES[name].make(columns), FAMILIES[first].make(others)
+    predictions, wanted = FAMILIES[name].make(columns), FAMILIES[first].make(others)
     weight = rng.choice([0.0, 0.5, 1.0, 2.0], N)
-    assert type(found) is type(wanted)
-    assert (found.family, found.dimension, found.n) == (wanted.family, wanted.dimension, wanted.n)
-    _agree(found.score(), wanted.score())
+    assert type(predictions) is type(wanted)
+    assert (predictions.family, predictions.dimension, predictions.n) == (wanted.family, wanted.dimension, wanted.n)
+    _agree(predictions.score(), wanted.score())
     for w in (None, weight):
-        _agree(found.summary(w), wanted.summary(w))
+        _agree(predictions.summary(w), wanted.summary(w))
     for beta in (0.5, 2.0):
-        np.testing.assert_allclose(found.log_partition(beta), wanted.log_partition(beta), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(predictions.log_partition(beta), wanted.log_partition(beta), rtol=1e-10, atol=1e-10)
     # There are no other rules for an entropy without bounds.
     for rule in BINS if FAMILIES[name].classes else ("infinite edges", "quantile entropy"):
-        a, b = (p.table(**BINS[rule], sample_weight=weight) for p in (found, wanted))
+        a, b = (p.table(**BINS[rule], sample_weight=weight) for p in (predictions, wanted))
         assert (a.name, a.top_label) == (b.name, b.top_label), rule
         np.testing.assert_allclose(a.bins.edges, b.bins.edges, rtol=1e-12, atol=1e-12)
         for one, other in zip(a.summaries, b.summaries, strict=True):
@@ -135,13 +135,13 @@ def test_a_density_is_its_columns_however_they_were_found(name: str, rng: np.ran
     state = {"x_true": rng.normal(size=9), "mean": rng.uniform(1.0, 3.0, 9), "std": rng.uniform(0.5, 2.0, 9)}
     if name == "density of counts":
         state = {"x_true": rng.integers(0, 9, 9), "mean": state["mean"]}
-    found = FAMILIES[name].make(state)
-    assert type(found) is Density
-    scored = found.score()
+    density = FAMILIES[name].make(state)
+    assert type(density) is Density
+    scored = density.score()
     names = ("excess", "varentropy", "third_cumulant", "surprisal", "entropy", "numerical_variance")
     for column in names:
-        assert getattr(scored, column) is None or np.array_equal(getattr(scored, column), getattr(found, column))
-    assert (found.integral is not None) == (name in PARTITIONED)
+        assert getattr(scored, column) is None or np.array_equal(getattr(scored, column), getattr(density, column))
+    assert (density.integral is not None) == (name in PARTITIONED)
 
 
 def test_every_spelling_is_held() -> None:

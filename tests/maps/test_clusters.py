@@ -46,18 +46,18 @@ def test_the_safe_temperature_is_where_the_test_of_the_rows_no_longer_rejects(
     y, z, codes = _rows(60, 10, scale=scale)
     w = np.random.default_rng(1).gamma(2.0, 1.0, len(y)) if weighted else None
     rows = ClusteredRows(two_classes(z, y, w), np.where((z > 0.0) != y, np.abs(z), 0.0), codes)
-    found = SafeTemperature(alpha).fit(y, logits=z, cluster=codes, sample_weight=w)
-    below, above = (rows.tails(found.beta_ * f)[1] for f in (0.999, 1.001))
+    model = SafeTemperature(alpha).fit(y, logits=z, cluster=codes, sample_weight=w)
+    below, above = (rows.tails(model.beta_ * f)[1] for f in (0.999, 1.001))
     assert below < alpha < above
-    if 0.5 < found.temperature_ < 2.0:
-        assert found.interval_.high == pytest.approx(found.temperature_, rel=5e-3 if weighted else 1e-3)
+    if 0.5 < model.temperature_ < 2.0:
+        assert model.interval_.high == pytest.approx(model.temperature_, rel=5e-3 if weighted else 1e-3)
 
 
 def test_states_in_closed_form() -> None:
     rng = np.random.default_rng(4)
     codes = np.repeat(np.arange(40), 5)
     x = math.sqrt(1.5) * (0.6 * rng.normal(size=(40, 2))[codes] + 0.8 * rng.normal(size=(200, 2)))
-    found = SafeTemperature(0.05).fit_states(x, np.zeros((200, 2)), std=1.0, cluster=codes)
+    model = SafeTemperature(0.05).fit_states(x, np.zeros((200, 2)), std=1.0, cluster=codes)
     half = (x**2).sum(axis=1) / 2.0
 
     def beyond(t: float) -> float:
@@ -74,7 +74,7 @@ def test_states_in_closed_form() -> None:
         return float(stats.t.cdf(S.sum() / math.sqrt(spread), 39)) - 0.05
 
     wanted = optimize.brentq(beyond, half.mean(), 5.0 * half.mean())
-    assert found.temperature_ == pytest.approx(wanted, rel=1e-6)
+    assert model.temperature_ == pytest.approx(wanted, rel=1e-6)
 
 
 def test_groups_have_clusters_of_their_own() -> None:

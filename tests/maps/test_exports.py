@@ -43,9 +43,9 @@ def flat_beta(sign: float) -> maps.Beta:
     rng = np.random.default_rng(3)
     z = sign * rng.normal(0.0, 2.0, 3000)
     y = rng.random(3000) < special.expit(sign * np.where(sign * z > 0.0, -0.3 * sign * z, 2.0 * sign * z))
-    found = maps.Beta().fit(y, logits=z)
-    assert 0.0 in (found.a_, found.b_)
-    return found
+    model = maps.Beta().fit(y, logits=z)
+    assert 0.0 in (model.a_, model.b_)
+    return model
 
 
 def many(kind: Callable[[], maps.Map]) -> tuple[maps.Map, np.ndarray]:
@@ -97,14 +97,14 @@ def stairs_to_1() -> maps.Map:
 @pytest.mark.parametrize("kind", [*TWO, lambda: flat_beta(1.0), lambda: flat_beta(-1.0), stairs_to_1])
 def test_sql_of_two_classes(kind: Callable[[], maps.Map]) -> None:
     duckdb = pytest.importorskip("duckdb")
-    made = kind()
-    model = made if hasattr(made, "family_") else two(lambda: made)
+    map_ = kind()
+    model = map_ if hasattr(map_, "family_") else two(lambda: map_)
     with duckdb.connect() as db:
         db.execute('CREATE TABLE t (i INTEGER, "my ""p" DOUBLE)')
         db.executemany("INSERT INTO t VALUES (?, ?)", list(enumerate(P.tolist())))
         expression = model.to_sql('my "p')
-        found = db.execute(f"SELECT {expression} FROM t ORDER BY i").fetchall()
-    assert [row[0] for row in found] == pytest.approx(model.apply(P), rel=1e-9, abs=1e-300)
+        selected = db.execute(f"SELECT {expression} FROM t ORDER BY i").fetchall()
+    assert [row[0] for row in selected] == pytest.approx(model.apply(P), rel=1e-9, abs=1e-300)
 
 
 @pytest.mark.parametrize("kind", MANY)
@@ -114,10 +114,10 @@ def test_sql_of_many_classes(kind: Callable[[], maps.Map]) -> None:
     with duckdb.connect() as db:
         db.execute("CREATE TABLE t (i INTEGER, a DOUBLE, b DOUBLE, c DOUBLE)")
         db.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", [(i, *row) for i, row in enumerate(p.tolist())])
-        made = db.execute(f"SELECT {model.to_sql('a', 'b', 'c')} FROM t ORDER BY i")
-        assert [column[0] for column in made.description] == ["calibrated_a", "calibrated_b", "calibrated_c"]
-        found = np.array(made.fetchall(), dtype=float)
-    assert found == pytest.approx(model.apply(p), rel=1e-9, abs=1e-200)
+        result = db.execute(f"SELECT {model.to_sql('a', 'b', 'c')} FROM t ORDER BY i")
+        assert [column[0] for column in result.description] == ["calibrated_a", "calibrated_b", "calibrated_c"]
+        recalibrated = np.array(result.fetchall(), dtype=float)
+    assert recalibrated == pytest.approx(model.apply(p), rel=1e-9, abs=1e-200)
 
 
 @pytest.mark.extra
@@ -130,8 +130,8 @@ def test_torch_of_two_classes(kind: Callable[[], maps.Map]) -> None:
     module = model.to_torch()
     assert module(torch.tensor(z)).numpy() == pytest.approx(model.apply_logits(logits=z), rel=1e-12, abs=1e-12)
     columns = np.stack([0 * z, z], axis=1)
-    found = module(torch.tensor(columns)).numpy()
-    assert found == pytest.approx(model.apply_logits(logits=columns), rel=1e-12, abs=1e-12)
+    recalibrated = module(torch.tensor(columns)).numpy()
+    assert recalibrated == pytest.approx(model.apply_logits(logits=columns), rel=1e-12, abs=1e-12)
     assert module(torch.tensor(z, dtype=torch.float32)).dtype == torch.float32
     again = model.to_torch()
     again.load_state_dict(module.state_dict())
@@ -170,8 +170,8 @@ def test_torch_of_many_classes(kind: Callable[[], maps.Map]) -> None:
 
     model, p = many(kind)
     z = np.log(p[:50])
-    found = torch.softmax(model.to_torch()(torch.tensor(z)), dim=-1).numpy()
-    assert found == pytest.approx(model.apply(logits=z), rel=1e-12)
+    recalibrated = torch.softmax(model.to_torch()(torch.tensor(z)), dim=-1).numpy()
+    assert recalibrated == pytest.approx(model.apply(logits=z), rel=1e-12)
 
 
 GROUPS: dict[str, list[Any]] = {
@@ -201,8 +201,8 @@ def test_each_group_has_its_own_map_in_python_and_sql(kind: Callable[[], maps.Ma
     with duckdb.connect() as db:
         db.execute(f'CREATE TABLE t (i INTEGER, p DOUBLE, "my group" {kinds[column]})')
         db.executemany("INSERT INTO t VALUES (?, ?, ?)", [(i, *row) for i, row in enumerate(rows)])
-        found = db.execute(f"SELECT {model.to_sql('p', by='my group')} FROM t ORDER BY i").fetchall()
-        assert [row[0] for row in found] == pytest.approx(wanted, rel=1e-9, abs=1e-300)
+        selected = db.execute(f"SELECT {model.to_sql('p', by='my group')} FROM t ORDER BY i").fetchall()
+        assert [row[0] for row in selected] == pytest.approx(wanted, rel=1e-9, abs=1e-300)
         if column == "whole":  # a group that was not fitted has no probability
             unknown = "SELECT 0.5 AS p, 7 AS site"
             assert db.execute(f"SELECT {model.to_sql('p', by='site')} FROM ({unknown})").fetchone() == (None,)
@@ -226,9 +226,9 @@ def test_groups_of_two_columns_and_many_classes_are_written() -> None:
         db.execute("CREATE TABLE t (i INTEGER, a DOUBLE, b DOUBLE, c DOUBLE, site VARCHAR, year INTEGER)")
         rows = [(i, *row, *group) for i, (row, group) in enumerate(zip(p.tolist(), groups, strict=True))]
         db.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
-        made = db.execute(f"SELECT {model.to_sql('a', 'b', 'c', by=['site', 'year'])} FROM t ORDER BY i")
-        assert [column[0] for column in made.description] == ["calibrated_a", "calibrated_b", "calibrated_c"]
-        assert np.array(made.fetchall(), dtype=float) == pytest.approx(wanted)
+        result = db.execute(f"SELECT {model.to_sql('a', 'b', 'c', by=['site', 'year'])} FROM t ORDER BY i")
+        assert [column[0] for column in result.description] == ["calibrated_a", "calibrated_b", "calibrated_c"]
+        assert np.array(result.fetchall(), dtype=float) == pytest.approx(wanted)
 
 
 def test_what_cannot_be_exported_is_refused() -> None:
@@ -237,7 +237,7 @@ def test_what_cannot_be_exported_is_refused() -> None:
         model.to_python("not a name")
     with pytest.raises(ShapeError, match="`columns` must be one column, of the positive class; got 2"):
         model.to_sql("a", "b")
-    with pytest.raises(ShapeError, match="`columns` must be 3 columns, one a class; got 1"):
+    with pytest.raises(ShapeError, match="`columns` must be 3 columns, one for each class; got 1"):
         many(maps.Affine)[0].to_sql("a")
     with pytest.raises(OptionError, match="`columns` must be names of columns"):
         model.to_sql(3)  # type: ignore[arg-type]

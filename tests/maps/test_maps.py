@@ -39,29 +39,29 @@ def test_affine_is_the_likeliest_line_with_its_prior() -> None:
         return float((np.logaddexp(0.0, eta) - y * eta).sum() + 0.025 * ((t[0] - 1.0) ** 2 + level**2))
 
     wanted = optimize.minimize(loss, [1.0, 0.0], method="BFGS", options={"gtol": 1e-8}).x
-    found = maps.Affine().fit(y, logits=z)
-    assert (found.slope_, found.shift_) == pytest.approx(tuple(wanted), rel=1e-6)
-    assert found.apply(logits=z) == pytest.approx(special.expit(found.slope_ * z + found.shift_))
-    assert found.sentence_.startswith("Log-odds are shrunk by a factor of")
+    model = maps.Affine().fit(y, logits=z)
+    assert (model.slope_, model.shift_) == pytest.approx(tuple(wanted), rel=1e-6)
+    assert model.apply(logits=z) == pytest.approx(special.expit(model.slope_ * z + model.shift_))
+    assert model.sentence_.startswith("Log-odds are shrunk by a factor of")
 
 
 def test_affine_of_many_classes_finds_a_slope_and_a_shift_for_each() -> None:
     y, z = many(20_000)
-    found = maps.Affine().fit(y, logits=z)
-    assert found.slope_ == pytest.approx(0.5, abs=0.03)
-    assert np.diff(found.shift_) == pytest.approx([0.5, 0.5, 0.5], abs=0.12)
-    assert sum(found.shift_) == pytest.approx(0.0, abs=1e-6)
-    assert found.parameters_ == 4
-    assert abs(safecal.ecd(y, found.apply(logits=z))) < 1e-3
+    model = maps.Affine().fit(y, logits=z)
+    assert model.slope_ == pytest.approx(0.5, abs=0.03)
+    assert np.diff(model.shift_) == pytest.approx([0.5, 0.5, 0.5], abs=0.12)
+    assert sum(model.shift_) == pytest.approx(0.0, abs=1e-6)
+    assert model.parameters_ == 4
+    assert abs(safecal.ecd(y, model.apply(logits=z))) < 1e-3
 
 
 def test_vector_finds_what_is_wrong_with_each_class() -> None:
     rng = np.random.default_rng(1)
     logp = special.log_softmax(rng.normal(0.0, 2.0, (40_000, 3)), axis=1)
     y = (logp * [1.0, 0.5, 0.5] + rng.gumbel(size=logp.shape)).argmax(axis=1)
-    found = maps.Vector().fit(y, logits=logp)
-    assert found.weights_ == pytest.approx((1.0, 0.5, 0.5), abs=0.06)
-    assert safecal.nll(y, found.apply(logits=logp)) < safecal.nll(
+    model = maps.Vector().fit(y, logits=logp)
+    assert model.weights_ == pytest.approx((1.0, 0.5, 0.5), abs=0.06)
+    assert safecal.nll(y, model.apply(logits=logp)) < safecal.nll(
         y, maps.Affine().fit(y, logits=logp).apply(logits=logp)
     )
 
@@ -70,11 +70,11 @@ def test_many_classes_with_few_rows_are_pulled_together() -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(0.0, 2.0, (6000, 40))
     y = (0.5 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
-    found = maps.Vector().fit(y[:1000], logits=z[:1000])
-    assert np.ptp(found.weights_) < 0.05  # nothing differs from class to class, and little is made of it
+    model = maps.Vector().fit(y[:1000], logits=z[:1000])
+    assert np.ptp(model.weights_) < 0.05  # nothing differs from class to class, and little is made of it
     rest = slice(1000, None)
     plain = maps.Temperature().fit(y[:1000], logits=z[:1000])
-    assert safecal.nll(y[rest], found.apply(logits=z[rest])) < safecal.nll(y[rest], plain.apply(logits=z[rest])) + 0.003
+    assert safecal.nll(y[rest], model.apply(logits=z[rest])) < safecal.nll(y[rest], plain.apply(logits=z[rest])) + 0.003
 
 
 @pytest.mark.proof
@@ -82,14 +82,14 @@ def test_more_numbers_than_a_matrix_holds_are_fitted_too() -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(0.0, 2.0, (2000, 130))
     y = (0.7 * z + rng.gumbel(size=z.shape)).argmax(axis=1)
-    found = maps.Vector().fit(y, logits=z)
-    assert np.mean(found.weights_) == pytest.approx(0.7, abs=0.04)
+    model = maps.Vector().fit(y, logits=z)
+    assert np.mean(model.weights_) == pytest.approx(0.7, abs=0.04)
 
 
 def test_beta_is_affine_where_that_is_all_and_bends_where_it_is_not() -> None:
     y, z = two(20_000)
-    found = maps.Beta().fit(y, logits=z)
-    assert (found.a_, found.b_) == pytest.approx((0.5, 0.5), abs=0.06)
+    model = maps.Beta().fit(y, logits=z)
+    assert (model.a_, model.b_) == pytest.approx((0.5, 0.5), abs=0.06)
     rng = np.random.default_rng(0)
     z = rng.normal(0.0, 2.5, 20_000)
     y = rng.random(20_000) < special.expit(np.where(z > 0.0, z / 3.0, z))
@@ -102,34 +102,34 @@ def test_beta_never_falls(sign: float) -> None:
     rng = np.random.default_rng(3)
     z = sign * rng.normal(0.0, 2.0, 3000)
     y = rng.random(3000) < special.expit(sign * np.where(sign * z > 0.0, -0.3 * sign * z, 2.0 * sign * z))
-    found = maps.Beta().fit(y, logits=z)
-    assert 0.0 in (found.a_, found.b_)
-    assert (np.diff(found.apply(logits=np.linspace(-8.0, 8.0, 200))) >= 0.0).all()
-    assert np.isfinite(found.apply_logits([0.0, 1.0])).sum() == 1
+    model = maps.Beta().fit(y, logits=z)
+    assert 0.0 in (model.a_, model.b_)
+    assert (np.diff(model.apply(logits=np.linspace(-8.0, 8.0, 200))) >= 0.0).all()
+    assert np.isfinite(model.apply_logits([0.0, 1.0])).sum() == 1
 
 
 def test_isotonic_is_monotone_never_certain_and_has_few_steps() -> None:
     y, z = two(5000)
-    found = maps.Isotonic().fit(y, logits=z)
-    p = found.apply(logits=np.linspace(-30.0, 30.0, 999))
+    model = maps.Isotonic().fit(y, logits=z)
+    p = model.apply(logits=np.linspace(-30.0, 30.0, 999))
     assert (np.diff(p) >= 0.0).all()
     assert 0.0 < p[0] < p[-1] < 1.0
-    assert 4 < len(found.values_) < 25
-    assert found.apply([0.0, 1.0]).tolist() == [p[0], p[-1]]
+    assert 4 < len(model.values_) < 25
+    assert model.apply([0.0, 1.0]).tolist() == [p[0], p[-1]]
 
 
 def test_equal_predictions_never_part() -> None:
     y = np.r_[np.zeros(40), np.ones(60)]  # sorted by outcome
-    found = maps.Isotonic().fit(y, np.full(100, 0.8))
-    assert len(found.values_) == 1
-    assert found.apply([0.1, 0.9]) == pytest.approx([0.6, 0.6])
+    model = maps.Isotonic().fit(y, np.full(100, 0.8))
+    assert len(model.values_) == 1
+    assert model.apply([0.1, 0.9]) == pytest.approx([0.6, 0.6])
 
 
 def test_isotonic_takes_outcomes_that_were_called_impossible() -> None:
     p = np.r_[np.zeros(100), np.ones(100)]
     y = np.r_[np.arange(100) < 10, np.arange(100) < 90]
-    found = maps.Isotonic().fit(y, p)
-    assert found.apply([0.0, 0.5, 1.0]) == pytest.approx([11 / 102, 11 / 102, 91 / 102])
+    model = maps.Isotonic().fit(y, p)
+    assert model.apply([0.0, 0.5, 1.0]) == pytest.approx([11 / 102, 11 / 102, 91 / 102])
 
 
 def test_axes_are_the_likeliest_bias_and_factors() -> None:
@@ -139,19 +139,19 @@ def test_axes_are_the_likeliest_bias_and_factors() -> None:
     mean = rng.normal(size=(3000, 2))
     scale, bias = np.array([1.5, 0.7]), np.array([0.4, -0.2])
     x = mean + bias + scale * (factor @ rng.normal(size=(3000, 2, 1)))[..., 0]
-    found = maps.Axes().fit_states(x, mean, cov=cov)
-    assert found.factor_ == pytest.approx(scale, rel=0.05)
-    assert found.bias_ == pytest.approx(bias, abs=0.05)
+    model = maps.Axes().fit_states(x, mean, cov=cov)
+    assert model.factor_ == pytest.approx(scale, rel=0.05)
+    assert model.bias_ == pytest.approx(bias, abs=0.05)
 
     def nll(t: np.ndarray) -> float:
         moved = safecal.gaussian(x, mean + t[:2], cov=cov * np.outer(t[2:], t[2:]))
         return safecal.Summary.nll.fget(moved.summary())  # type: ignore[attr-defined, no-any-return]
 
-    best = np.r_[found.bias_, found.factor_]
+    best = np.r_[model.bias_, model.factor_]
     for j in range(4):
         for step in (-1e-3, 1e-3):
             assert nll(best) < nll(best + step * np.eye(4)[j])
-    again = found.apply_predictions(safecal.gaussian(x, mean, cov=cov))
+    again = model.apply_predictions(safecal.gaussian(x, mean, cov=cov))
     assert again.summary().nll == pytest.approx(nll(best))
 
 
@@ -161,26 +161,26 @@ def test_axes_of_every_form_of_a_spread(form: str) -> None:
     std = rng.uniform(0.5, 2.0, (500, 2))
     x = rng.normal(size=(500, 2)) * std * [2.0, 1.0]
     cov = np.einsum("ni,ij->nij", std**2, np.eye(2))
-    given = {
+    spreads = {
         "std": {"std": std}, "var": {"var": std**2}, "cov": {"cov": cov}, "chol": {"chol": np.sqrt(cov)},
         "precision": {"precision": np.linalg.inv(cov)}, "shared": {"std": [1.0, 1.0]},
     }[form]  # fmt: skip
     zero = np.zeros((500, 2))
-    found = maps.Axes().fit_states(x, zero, **given)
+    model = maps.Axes().fit_states(x, zero, **spreads)
     if form != "shared":
-        assert found.factor_ == pytest.approx(maps.Axes().fit_states(x, zero, std=std).factor_)
-    name, spread = next(iter(given.items()))
-    applied = safecal.gaussian(x, found.apply_mean(zero), **{name: found.apply_states(**{name: spread})})
-    whole = found.apply_predictions(safecal.gaussian(x, zero, **given))
+        assert model.factor_ == pytest.approx(maps.Axes().fit_states(x, zero, std=std).factor_)
+    name, spread = next(iter(spreads.items()))
+    applied = safecal.gaussian(x, model.apply_mean(zero), **{name: model.apply_states(**{name: spread})})
+    whole = model.apply_predictions(safecal.gaussian(x, zero, **spreads))
     assert applied.summary().nll == pytest.approx(whole.summary().nll)
     assert abs(applied.summary().ecd) < 1e-9
 
 
 def test_one_axis_is_a_column() -> None:
     x = np.random.default_rng(0).normal(0.5, 2.0, 400)
-    found = maps.Axes().fit_states(x, np.zeros(400), std=1.0)
-    assert found.apply_mean([0.0, 1.0]) == pytest.approx(np.array([0.0, 1.0]) + x.mean())
-    assert found.apply_states(std=np.ones(3)) == pytest.approx(np.full(3, x.std()))
+    model = maps.Axes().fit_states(x, np.zeros(400), std=1.0)
+    assert model.apply_mean([0.0, 1.0]) == pytest.approx(np.array([0.0, 1.0]) + x.mean())
+    assert model.apply_states(std=np.ones(3)) == pytest.approx(np.full(3, x.std()))
     by = np.arange(400) % 2
     groups = maps.Axes().fit_states(x, np.zeros(400), std=1.0, by=by)
     assert groups.apply_states(std=np.ones(400), by=by).shape == (400,)
@@ -325,9 +325,9 @@ def test_certain_predictions_stay_certain_and_do_not_disturb() -> None:
     y, z = two()
     sure = np.r_[z, np.full(50, np.inf)], np.r_[y, np.ones(50, bool)]
     for kind in (maps.Affine, maps.Beta):
-        found = kind().fit(sure[1], logits=sure[0])
-        assert found.apply(logits=z) == pytest.approx(kind().fit(y, logits=z).apply(logits=z))
-        assert found.apply([0.0, 1.0]).tolist() == [0.0, 1.0]
+        model = kind().fit(sure[1], logits=sure[0])
+        assert model.apply(logits=z) == pytest.approx(kind().fit(y, logits=z).apply(logits=z))
+        assert model.apply([0.0, 1.0]).tolist() == [0.0, 1.0]
     y, z = many()
     z[5, (y[5] + 1) % 4] = -np.inf
     for kind in (maps.Affine, maps.Vector):
@@ -444,10 +444,10 @@ def test_many_rows_are_fitted_to_all_digits(kind: Callable[[], maps.Affine | map
 
 def test_axes_without_a_bias_leave_means_alone_and_make_up_for_it(rng: np.random.Generator) -> None:
     x = rng.normal([0.0, 1.0], [1.0, 3.0], (4000, 2))
-    found = maps.Axes(bias=False).fit_states(x, np.zeros((4000, 2)), std=1.0)
-    assert found.bias_.tolist() == [0.0, 0.0]
-    assert found.factor_ == pytest.approx(np.sqrt((x * x).mean(axis=0)))
-    document = found.to_dict()
+    model = maps.Axes(bias=False).fit_states(x, np.zeros((4000, 2)), std=1.0)
+    assert model.bias_.tolist() == [0.0, 0.0]
+    assert model.factor_ == pytest.approx(np.sqrt((x * x).mean(axis=0)))
+    document = model.to_dict()
     assert maps.Axes.from_dict(document).bias is False
     del document["bias"]  # as written before there was a choice
     assert maps.Axes.from_dict(document).bias is True

@@ -75,24 +75,24 @@ def test_impossible_outcomes_are_refused_until_clipped(shared_data: Path) -> Non
 
 def fixed(y: np.ndarray, z: np.ndarray, splits: int, *, safe: bool = True) -> np.ndarray:
     """Return NLL as given, NLL, ECE and whether the verdict is UNSAFE on the other half, in each split."""
-    found = []
+    scores = []
     for split in range(splits):
         order = np.random.default_rng(split).permutation(len(y))
         a, b = order[: len(y) // 2], order[len(y) // 2 :]
         model = safecal.recalibrate(y[a], logits=z[a], safe=safe).map
         result = safecal.evaluate(y[b], logits=model.apply_logits(logits=z[b]))
-        found.append([safecal.nll(y[b], logits=z[b]), result.nll, result.ece, result.verdict.decision == "UNSAFE"])
-    return np.array(found)
+        scores.append([safecal.nll(y[b], logits=z[b]), result.nll, result.ece, result.verdict.decision == "UNSAFE"])
+    return np.array(scores)
 
 
 @pytest.mark.proof
 @pytest.mark.no_cover
 def test_tweets_are_mended_by_a_curve(shared_data: Path) -> None:
     path = shared_data / "toxicity" / "bilstm_tweets.csv"
-    found = fixed(column(path, "y").astype(int), column(path, "logit").astype(float), 20)
-    assert found[:, 1].mean() <= 0.285
-    assert found[:, 2].mean() <= 0.03
-    assert found[:, 3].sum() <= 2
+    scores = fixed(column(path, "y").astype(int), column(path, "logit").astype(float), 20)
+    assert scores[:, 1].mean() <= 0.285
+    assert scores[:, 2].mean() <= 0.03
+    assert scores[:, 3].sum() <= 2
 
 
 @pytest.mark.proof

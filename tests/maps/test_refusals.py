@@ -292,3 +292,21 @@ def test_a_document_with_another_inverse_temperature_is_refused(kind: Kind, beta
             kind.from_dict(document)
         fit["beta"] = right
     assert kind.from_dict(document).to_dict() == document
+
+
+@pytest.mark.parametrize("key", ["cluster", "sample_weight", "labels", "by", 3, ("a", 1)])
+def test_a_column_of_groups_may_have_any_name(key: object) -> None:
+    rng = np.random.default_rng(0)
+    z = rng.normal(0.0, 2.0, 400)
+    y, group = rng.random(400) < 1 / (1 + np.exp(-z)), np.arange(400) % 2
+    assert safecal.recalibrate(y, logits=z, by={key: group}).before.groups is not None
+    named, plain = (safecal.Temperature().fit(y, logits=z, by=by) for by in ({key: group}, group))
+    assert np.array_equal(named.apply(logits=z, by={key: group}), plain.apply(logits=z, by=group))
+
+
+def test_axes_say_what_weights_are_worth() -> None:
+    x, weight = np.random.default_rng(0).normal(size=(2000, 2)), np.zeros(2000)
+    weight[:10] = 1.0
+    states = safecal.gaussian(x, 0.0 * x, std=1.0)
+    with pytest.raises(UnavailableError, match="Axes needs at least 20 rows; got weights worth 10"):
+        safecal.maps.Axes().fit_predictions(states, sample_weight=weight)

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 import safecal
 from safecal.inference.results import Interval
-from safecal.maps.inverse_temperature import effective_rows, tempered
+from safecal.maps.inverse_temperature import effective_rows, temper
 from safecal.maps.temperature import SafeTemperature, Temperature
 
 KINDS = [Temperature, SafeTemperature]
@@ -116,10 +116,10 @@ def test_the_safe_gaussian_in_closed_form() -> None:
 
 def test_safe_is_safer_the_smaller_alpha_and_the_fewer_the_rows() -> None:
     y, odds = binary(2000)
-    found = [SafeTemperature(alpha).fit(y, logits=odds).temperature_ for alpha in (0.4, 0.1, 0.05, 0.01, 0.001)]
-    assert found == sorted(found)
+    temperatures = [SafeTemperature(alpha).fit(y, logits=odds).temperature_ for alpha in (0.4, 0.1, 0.05, 0.01, 0.001)]
+    assert temperatures == sorted(temperatures)
     plain = Temperature().fit(y, logits=odds).temperature_
-    assert plain < found[0]
+    assert plain < temperatures[0]
     gaps = [
         SafeTemperature().fit(y[:n], logits=odds[:n]).temperature_
         / Temperature().fit(y[:n], logits=odds[:n]).temperature_
@@ -282,11 +282,11 @@ def test_each_group_has_the_safe_temperature_of_its_own_rows(form: str) -> None:
     model = SafeTemperature(shared=False).fit_predictions(full(np.arange(900)), by=group, sample_weight=w)
     assert model.groups_ is not None
     assert list(model.groups_) == ["north", "south"]
-    for key, found in model.groups_.items():
+    for key, fit in model.groups_.items():
         rows = np.flatnonzero(group == key)
         alone = SafeTemperature().fit_predictions(full(rows), sample_weight=w[rows])
-        assert (found.beta, found.interval, found.n) == (alone.beta_, alone.interval_, alone.n_)
-        assert found.temperature == alone.temperature_
+        assert (fit.beta, fit.interval, fit.n) == (alone.beta_, alone.interval_, alone.n_)
+        assert fit.temperature == alone.temperature_
     assert model.n_ == 900
     assert model.beta_ == SafeTemperature().fit_predictions(full(np.arange(900)), sample_weight=w).beta_
 
@@ -383,7 +383,7 @@ def test_repr_shows_the_value() -> None:
 @pytest.mark.proof
 def test_many_rows_in_blocks_give_what_rows_at_once_give() -> None:
     y, odds = binary(150_000)
-    rows = tempered(safecal.bernoulli(y, logits=odds))
+    rows = temper(safecal.bernoulli(y, logits=odds))
     assert effective_rows(rows) == 150_000
     model = SafeTemperature().fit(y, logits=odds)
     beta = model.beta_

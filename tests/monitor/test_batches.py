@@ -28,11 +28,11 @@ def test_windows_hold_their_rows_whenever_they_come() -> None:
     for name, seed in (("2026-01-02", 1), ("2026-01-01", 2), ("2026-01-02", 3)):
         y, z = rows(100, seed=seed)
         monitor.update(y, logits=z, window=name)
-    found = monitor.windows()
-    assert [(name, summary.n) for name, (summary, _) in found.items()] == [("2026-01-01", 100), ("2026-01-02", 200)]
-    assert all(interval.low < summary.ecd < interval.high for summary, interval in found.values())
+    windows = monitor.windows()
+    assert [(name, summary.n) for name, (summary, _) in windows.items()] == [("2026-01-01", 100), ("2026-01-02", 200)]
+    assert all(interval.low < summary.ecd < interval.high for summary, interval in windows.values())
     name, summary, interval = monitor.last_window()
-    assert (name, (summary, interval)) == ("2026-01-02", found["2026-01-02"])
+    assert (name, (summary, interval)) == ("2026-01-02", windows["2026-01-02"])
     assert Monitor().last_window() is None
     assert monitor.window_of(0) == "2026-01-02"
     assert monitor.window_of(150) == "2026-01-01"
@@ -70,10 +70,10 @@ def test_a_window_is_judged_as_its_rows_are() -> None:
         monitor.update(y, logits=z, window="monday")
     _one(monitor, 50, window="tuesday")
     y, z = (np.concatenate(column) for column in zip(*batches, strict=True))
-    found, wanted = safecal.Evaluation.of(monitor.tally("monday")), safecal.evaluate(y, logits=z, bins=None)
-    assert (found.verdict.decision, found.verdict.reason) == ("UNSAFE", wanted.verdict.reason)
+    evaluation, wanted = safecal.Evaluation.of(monitor.tally("monday")), safecal.evaluate(y, logits=z, bins=None)
+    assert (evaluation.verdict.decision, evaluation.verdict.reason) == ("UNSAFE", wanted.verdict.reason)
     for name in ("interval", "temperature"):
-        a, b = getattr(found, name), getattr(wanted, name)
+        a, b = getattr(evaluation, name), getattr(wanted, name)
         assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), rel=1e-9)
     assert monitor.tally() == monitor.tally("tuesday")
     assert monitor.tally().summary == monitor.windows()["tuesday"][0]
@@ -157,10 +157,10 @@ def test_groups_share_the_error_rate() -> None:
     y, z = rows(4000)
     site = np.arange(4000) % 3
     z[site == 2] *= 3.0
-    found = monitor.update(y, logits=z, by=np.array(["a", "b", "c"])[site])
+    alarms = monitor.update(y, logits=z, by=np.array(["a", "b", "c"])[site])
     assert monitor.groups == ("a", "b", "c")
-    assert {alarm.group for alarm in found} <= {None, "c"}
-    assert any(alarm.group == "c" for alarm in found)
+    assert {alarm.group for alarm in alarms} <= {None, "c"}
+    assert any(alarm.group == "c" for alarm in alarms)
     shares = [math.exp(-monitor.threshold(group=g).log_threshold) for g in (None, "a", "b", "c")]
     np.testing.assert_allclose(shares, [0.01, 0.005, 0.005 / 3, 0.005 / 6])
     every = [log for g in (None, "a", "b", "c") for log in monitor.threshold(group=g).log_thresholds.values()]

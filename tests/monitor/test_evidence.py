@@ -13,8 +13,7 @@ import safecal
 from safecal import errors
 from safecal.monitor import Alarm, Monitor
 from safecal.monitor.alarm import Size
-from safecal.monitor.evidence import FORMS, Detector
-from safecal.monitor.process import OVER, SHIFTS, UNDER, Process, blocks
+from safecal.monitor.evidence import FORMS, OVER, SHIFTS, UNDER, Detector, Process, blocks
 
 RNG = np.random.default_rng(8)
 
@@ -26,8 +25,8 @@ def stream(rows: int, factor: float = 1.0, seed: int = 0) -> tuple[np.ndarray, n
 
 
 def block_of(predictions: safecal.Predictions):
-    (found,) = blocks(predictions)
-    return found
+    (block,) = blocks(predictions)
+    return block
 
 
 @pytest.mark.parametrize(
@@ -119,13 +118,13 @@ def test_a_state_that_was_begun_with_two_columns_goes_on_with_them() -> None:
 def test_what_is_too_sharp_is_not_called_shifted() -> None:
     y, z = stream(3000, 3.0, seed=5)
     monitor = Monitor()
-    found, peak = set(), 0.0
+    directions, peak = set(), 0.0
     for k in range(0, 3000, 10):
-        found |= {alarm.direction for alarm in monitor.update(y[k : k + 10], logits=z[k : k + 10])}
+        directions |= {alarm.direction for alarm in monitor.update(y[k : k + 10], logits=z[k : k + 10])}
         peak = max(peak, *(monitor.log_e_value(direction) for direction in ("shifted up", "shifted down")))
     assert peak > monitor.threshold().log_thresholds["shifted up"]  # and yet
-    assert found == {"over-confident"}
-    assert {alarm.direction for alarm in Monitor().update(y, logits=z)} == found
+    assert directions == {"over-confident"}
+    assert {alarm.direction for alarm in Monitor().update(y, logits=z)} == directions
 
 
 def test_directions_share_alpha() -> None:
@@ -177,8 +176,8 @@ def test_recursions_of_the_detector(rng: np.random.Generator) -> None:
     c = np.zeros(len(OVER))
     for row in np.exp(logs.T):
         r, c = row * (r + 1.0), row * np.maximum(c, 1.0)
-    whole, found = Detector().advance(logs, "shiryaev-roberts", math.inf)
-    assert found is None
+    whole, crossing = Detector().advance(logs, "shiryaev-roberts", math.inf)
+    assert crossing is None
     np.testing.assert_allclose(np.exp(whole.log_r), r, rtol=1e-10)
     np.testing.assert_allclose(np.exp(whole.log_c), c, rtol=1e-10)
     steps = Detector()
@@ -194,11 +193,11 @@ def test_recursions_of_the_detector(rng: np.random.Generator) -> None:
 def test_long_blocks_keep_every_term() -> None:
     logs = np.full((len(OVER), 5000), -2.0)  # falls by far more than the range of a float
     logs[:, 2500:] = 3.0
-    found, _ = Detector().advance(logs, "shiryaev-roberts", math.inf)
+    detector, _ = Detector().advance(logs, "shiryaev-roberts", math.inf)
     wanted = -math.inf
     for step in logs[0]:
         wanted = step + np.logaddexp(wanted, 0.0)
-    np.testing.assert_allclose(found.log_r, wanted, rtol=1e-12)
+    np.testing.assert_allclose(detector.log_r, wanted, rtol=1e-12)
 
 
 @pytest.mark.proof
@@ -209,9 +208,9 @@ def test_alarms_come_at_the_row_however_the_rows_are_cut(form: str) -> None:
     whole = Monitor(run_length=1e6, form=form)
     wanted = whole.update(y, logits=z)
     cut = Monitor(run_length=1e6, form=form)
-    found = [alarm for k in range(0, 6000, 7) for alarm in cut.update(y[k : k + 7], logits=z[k : k + 7])]
-    assert [(a.kind, a.row, a.began) for a in found] == [(a.kind, a.row, a.began) for a in wanted]
-    for a, b in zip(found, wanted, strict=True):
+    alarms = [alarm for k in range(0, 6000, 7) for alarm in cut.update(y[k : k + 7], logits=z[k : k + 7])]
+    assert [(a.kind, a.row, a.began) for a in alarms] == [(a.kind, a.row, a.began) for a in wanted]
+    for a, b in zip(alarms, wanted, strict=True):
         assert a.log_e_value == pytest.approx(b.log_e_value, rel=1e-8)
     change = next(alarm for alarm in wanted if alarm.kind == "change")
     assert 4000 <= change.row < 4200
@@ -295,14 +294,14 @@ def test_under_confidence_is_told() -> None:
 
 def test_an_impossible_outcome_is_certain_evidence() -> None:
     monitor = Monitor()
-    found = monitor.update([1, 0, 1], [0.5, 0.5, 0.0], window="a")
-    assert {(a.kind, a.row, a.log_e_value) for a in found} == {
+    alarms = monitor.update([1, 0, 1], [0.5, 0.5, 0.0], window="a")
+    assert {(a.kind, a.row, a.log_e_value) for a in alarms} == {
         ("since the start", 2, math.inf),
         ("change", 2, math.inf),
     }
     assert monitor.e_value() == math.inf
     assert {monitor.log_e_value(direction) for direction in monitor.directions[1:]} == {-math.inf}
-    assert "infinite" in str(found[0])
+    assert "infinite" in str(alarms[0])
     again = Monitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
     assert again.update([1], [0.9]) == ()
     assert again.summary.n_impossible == 1
@@ -333,6 +332,16 @@ def test_shards_merge() -> None:
     assert second.summary.n == 2500
     with pytest.raises(errors.MergeError):
         first.merge(Monitor(alpha=0.01))
+
+
+def test_monitors_of_too_many_groups_together_are_not_merged() -> None:
+    one, two = Monitor(grouped=True), Monitor(grouped=True)
+    for monitor, name in ((one, "a"), (two, "b")):
+        monitor.update([1, 0] * 300, [0.9, 0.2] * 300, by=[f"{name}{k}" for k in range(600)])
+    before = one.to_dict()
+    with pytest.raises(errors.MergeError, match="at most 1000 groups together to merge; got 1200"):
+        one.merge(two)
+    assert one.to_dict() == before
 
 
 def test_shards_share_alpha_and_what_they_are_merged_into_has_the_rest() -> None:
@@ -428,8 +437,8 @@ def test_run_lengths_are_what_was_promised(form: str, detect: str) -> None:
     for _ in range(300):
         z = rng.normal(0.0, 2.0, 4000)
         y = (rng.random(4000) < special.expit(z)).astype(int)
-        found = Monitor(run_length=500, form=form, detect=detect).update(y, logits=z)
-        rows.append(min((a.row for a in found if a.kind == "change"), default=4000))
+        alarms = Monitor(run_length=500, form=form, detect=detect).update(y, logits=z)
+        rows.append(min((a.row for a in alarms if a.kind == "change"), default=4000))
     assert np.mean(rows) >= 500  # those that were watched no longer count as if they had ended
 
 
@@ -445,8 +454,8 @@ def test_a_shift_is_seen_early_and_sharpness_hardly_later(slope: float, shift: f
     for _ in range(200):
         z = rng.normal(0.0, 2.0, 2000)
         y = (rng.random(2000) < special.expit(slope * z + shift)).astype(int)
-        found = Monitor().update(y, logits=z)
-        first.append(min((a.row + 1 for a in found if a.kind == "since the start"), default=2000))
+        alarms = Monitor().update(y, logits=z)
+        first.append(min((a.row + 1 for a in alarms if a.kind == "since the start"), default=2000))
     assert np.median(first) <= rows
 
 
@@ -456,8 +465,8 @@ def test_alarms_tell_the_size_of_the_rows_they_speak_of(step: int) -> None:
     z[5000:] *= 1.6
     monitor = Monitor(run_length=1e4)
     parts = [monitor.update(y[k : k + step], logits=z[k : k + step]) for k in range(0, 7000, step)]
-    found = {alarm.kind: alarm for part in parts for alarm in part}
-    for alarm, start in ((found["change"], found["change"].began), (found["since the start"], 0)):
+    alarms = {alarm.kind: alarm for part in parts for alarm in part}
+    for alarm, start in ((alarms["change"], alarms["change"].began), (alarms["since the start"], 0)):
         rows = slice(start, alarm.row + 1)
         whole = safecal.evaluate(y[rows], logits=z[rows])
         size = alarm.size
@@ -467,8 +476,8 @@ def test_alarms_tell_the_size_of_the_rows_they_speak_of(step: int) -> None:
         assert (size.seen, size.announced) == pytest.approx((whole.mistakes.seen, whole.mistakes.announced))
         assert size.within == (size.ecd <= 0.1)
         assert f": ECD {size.ecd:.2g}, {'within' if size.within else 'beyond'} the limit of 0.1; e-value" in str(alarm)
-    assert str(found["change"]).startswith(f"changed at about row {found['change'].began}, too sharp: ECD ")
-    assert str(found["since the start"]).startswith("not calibrated since the start, too sharp: ECD ")
+    assert str(alarms["change"]).startswith(f"changed at about row {alarms['change'].began}, too sharp: ECD ")
+    assert str(alarms["since the start"]).startswith("not calibrated since the start, too sharp: ECD ")
 
 
 def test_sizes_are_told_beside_the_limits_that_were_asked_for() -> None:
@@ -489,9 +498,9 @@ def test_a_shift_tells_how_often_it_happens_and_rare_events_their_mistakes() -> 
     rng = np.random.default_rng(2)
     z = rng.normal(-6.0, 0.3, 20_000)
     y = (rng.random(20_000) < special.expit(z + 1.5)).astype(int)
-    found = {alarm.direction: alarm for alarm in Monitor().update(y, logits=z)}
-    text = str(found["shifted up"])
-    size = found["shifted up"].size
+    alarms = {alarm.direction: alarm for alarm in Monitor().update(y, logits=z)}
+    text = str(alarms["shifted up"])
+    size = alarms["shifted up"].size
     assert "shifted up: the event happens more often than it says, " in text
     assert f" % where {100 * size.predicted:.2g} % is predicted: ECD " in text
     assert size.ecd < size.allowed

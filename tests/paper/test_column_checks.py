@@ -20,45 +20,45 @@ pytestmark = pytest.mark.proof
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, ColumnCheck]:
+def checks() -> dict[str, ColumnCheck]:
     return {column.name: check_column(column) for column in BLOCKS}
 
 
-def test_every_block_is_possible(found: dict[str, ColumnCheck]) -> None:
-    assert all(one.possible and one.signs and one.sums and not one.impossible_bins for one in found.values())
-    assert max(one.misfit for one in found.values()) < 1e-9
-    text = checks_text(found.values())
+def test_every_block_is_possible(checks: dict[str, ColumnCheck]) -> None:
+    assert all(one.possible and one.signs and one.sums and not one.impossible_bins for one in checks.values())
+    assert max(one.misfit for one in checks.values()) < 1e-9
+    text = checks_text(checks.values())
     assert text.count("yes") == 12
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_shares_of_the_outer_bins(found: dict[str, ColumnCheck]) -> None:
-    assert found["ε ~ N(0, 0.5²)"].outer == pytest.approx((0.569, 0.587), abs=0.0006)
-    assert found["ε ~ N(0, 2²)"].outer == pytest.approx((0.855, 0.861), abs=0.0006)
-    assert found["ε = 0"].outer[1] > 0.8  # without noise the sums tell little
+def test_shares_of_the_outer_bins(checks: dict[str, ColumnCheck]) -> None:
+    assert checks["ε ~ N(0, 0.5²)"].outer == pytest.approx((0.569, 0.587), abs=0.0006)
+    assert checks["ε ~ N(0, 2²)"].outer == pytest.approx((0.855, 0.861), abs=0.0006)
+    assert checks["ε = 0"].outer[1] > 0.8  # without noise the sums tell little
     rows = table1().rows
-    for name, counts in zip(list(found)[:3], rows, strict=True):
+    for name, counts in zip(list(checks)[:3], rows, strict=True):
         shares = np.array(counts) / 10_000
-        assert found[name].outer[0] <= shares[0] + shares[9] <= found[name].outer[1]
-        assert (found[name].shares[:, 0] <= shares).all()
-        assert (shares <= found[name].shares[:, 1]).all()
+        assert checks[name].outer[0] <= shares[0] + shares[9] <= checks[name].outer[1]
+        assert (checks[name].shares[:, 0] <= shares).all()
+        assert (shares <= checks[name].shares[:, 1]).all()
 
 
-def test_shares_of_positive_labels_hold_those_of_the_draws(found: dict[str, ColumnCheck]) -> None:
-    for cells, name in zip(table1().cells, found, strict=False):
-        low, high = found[name].observed.T
+def test_shares_of_positive_labels_hold_those_of_the_draws(checks: dict[str, ColumnCheck]) -> None:
+    for cells, name in zip(table1().cells, checks, strict=False):
+        low, high = checks[name].observed.T
         gap = cells[1, :10]
         assert (low >= gap - 1e-3).all()  # observed is at least the gap, since predictions are not negative
         assert (high - low < 0.1 + 1e-3).all()  # and the predictions of a bin span 0.1
 
 
-def test_resnet_is_known_almost_exactly(found: dict[str, ColumnCheck]) -> None:
-    resnet = found["ResNet18"]
+def test_resnet_is_known_almost_exactly(checks: dict[str, ColumnCheck]) -> None:
+    resnet = checks["ResNet18"]
     assert resnet.observed[[6, 7]].min() > 0.9999
     assert resnet.shares[[0, 6, 7, 9]].mean(axis=1).sum() == pytest.approx(1.0, abs=0.01)
     assert np.ptp(resnet.shares[[0, 6, 7, 9]], axis=1).max() < 0.02
     assert np.isnan(resnet.shares[[1, 2, 3, 4, 5, 8]]).all()
-    assert found["RoBERTa"].observed[5].max() < 0.001  # bin 6 holds negative labels only
+    assert checks["RoBERTa"].observed[5].max() < 0.001  # bin 6 holds negative labels only
 
 
 def test_a_block_that_does_not_fit_is_seen() -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import safecal.paper
-from safecal.cli.paper import _Steps, add_papers
+from safecal.cli.paper import add_options
+from safecal.cli.terminal import Steps
 from safecal.errors import FileError, OptionError
 from safecal.paper import table1
 
@@ -25,7 +26,7 @@ def paper(capsys: pytest.CaptureFixture[str]) -> Run:
 
     def run(*words: object) -> str:
         parser = argparse.ArgumentParser("safecal")
-        add_papers(parser.add_subparsers(required=True).add_parser("paper"))
+        add_options(parser.add_subparsers(required=True).add_parser("paper"))
         options = parser.parse_args(["paper", *map(str, words)])
         capsys.readouterr()
         assert options.run(options) == 0
@@ -38,8 +39,8 @@ def paper(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def test_help_imports_no_numpy() -> None:
     code = (
-        "import argparse, sys\nfrom safecal.cli.paper import add_papers\np = argparse.ArgumentParser()\n"
-        "add_papers(p)\np.format_help()\nassert 'numpy' not in sys.modules"
+        "import argparse, sys\nfrom safecal.cli.paper import add_options\np = argparse.ArgumentParser()\n"
+        "add_options(p)\np.format_help()\nassert 'numpy' not in sys.modules"
     )
     env = {key: value for key, value in os.environ.items() if not key.startswith("COV")}
     subprocess.run([sys.executable, "-c", code], check=True, env=env)
@@ -103,7 +104,7 @@ def test_figures_of_files(paper: Run, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_the_progress_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with _Steps(4) as steps:
+    with Steps(4) as steps:
         steps.add("first")
         steps.add("second")
     said = capsys.readouterr().err

@@ -34,13 +34,13 @@ def test_gaussian_ecd_is_nees() -> None:
 @pytest.mark.proof
 def test_three_models_have_three_verdicts() -> None:
     pytest.importorskip("sklearn")
-    found = three_models()
-    bayes, forest, logistic = (one.evaluation.verdict for one in found)
+    models = three_models()
+    bayes, forest, logistic = (one.evaluation.verdict for one in models)
     assert (bayes.decision, bayes.direction) == ("UNSAFE", "over-confident")
     assert (forest.decision, forest.direction) == ("SAFE", "under-confident")
     assert logistic.decision == "SAFE"
-    assert all(isinstance(one.evaluation, safecal.Evaluation) and one.evaluation.n == 1797 for one in found)
-    text = models_text(found)
+    assert all(isinstance(one.evaluation, safecal.Evaluation) and one.evaluation.n == 1797 for one in models)
+    text = models_text(models)
     assert max(map(len, text.splitlines())) <= 100
     page = (DOCS / "three-models.md").read_text(encoding="utf-8")
     shown = page.split("<!-- models -->")[1].split("<!-- end: models -->")[0]

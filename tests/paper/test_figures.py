@@ -23,14 +23,14 @@ def figures():  # type: ignore[no-untyped-def]
 
 
 def test_the_range_of_a_single_datum() -> None:
-    found = ecd_range()
-    assert (found.p[0], found.p[-1]) == pytest.approx((0.0001, 0.9999))
-    for p, happened, failed in zip(found.p[::200], found.happened[::200], found.failed[::200], strict=True):
+    curve = ecd_range()
+    assert (curve.p[0], curve.p[-1]) == pytest.approx((0.0001, 0.9999))
+    for p, happened, failed in zip(curve.p[::200], curve.happened[::200], curve.failed[::200], strict=True):
         assert happened == pytest.approx(safecal.ecd([1], [p]), abs=1e-10)
         assert failed == pytest.approx(safecal.ecd([0], [p]), abs=1e-10)
-    assert found.lowest == pytest.approx(-0.2784645427610738)
-    assert safecal.ecd([1], [found.lowest_at]) == pytest.approx(found.lowest, abs=1e-15)
-    assert found.lowest <= min(found.happened.min(), found.failed.min()) < found.lowest + 1e-5
+    assert curve.lowest == pytest.approx(-0.2784645427610738)
+    assert safecal.ecd([1], [curve.lowest_at]) == pytest.approx(curve.lowest, abs=1e-15)
+    assert curve.lowest <= min(curve.happened.min(), curve.failed.min()) < curve.lowest + 1e-5
 
 
 @pytest.mark.proof

@@ -86,17 +86,17 @@ def test_the_registry_covers_the_published_table() -> None:
 
 
 def test_a_text_model_beside_the_published_cells(bert: Path, comments: Path, tmp_path: Path) -> None:
-    found = table2("bertimbau", model=bert, data=comments, cache=tmp_path)
+    table = table2("bertimbau", model=bert, data=comments, cache=tmp_path)
     y = pl.read_csv(comments)["offensive_language"].to_numpy()
-    np.testing.assert_array_equal(found.run.y_true, y)
-    p = 1 / (1 + np.exp(-found.run.logits))
-    np.testing.assert_allclose(found.cells, cells_of(y, p, found.run.logits), atol=1e-12)
-    same = safecal.evaluate(y, logits=found.run.logits)
-    assert found.evaluation.to_dict() == same.to_dict()
-    text = str(found)
+    np.testing.assert_array_equal(table.run.y_true, y)
+    p = 1 / (1 + np.exp(-table.run.logits))
+    np.testing.assert_allclose(table.cells, cells_of(y, p, table.run.logits), atol=1e-12)
+    same = safecal.evaluate(y, logits=table.run.logits)
+    assert table.evaluation.to_dict() == same.to_dict()
+    text = str(table)
     assert f"{bert} on {comments}, {ROWS} rows." in text
     assert "Guessed, where not replaced: model, data set, split" in text
-    for printed in (*found.entry.published.ece, *found.entry.published.ecd):
+    for printed in (*table.entry.published.ece, *table.entry.published.ecd):
         assert printed in text
     assert f"Ours: {same.verdict.decision}: {same.verdict.reason}" in text
     assert max(map(len, text.splitlines()[3:18])) <= 100
@@ -120,12 +120,12 @@ def test_an_image_model(tmp_path: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         images.append(Image.fromarray(rng.integers(0, 256, (40, 36, 3), dtype=np.uint8)))
         images[-1].save(folder / f"{k}.png")
-    found = table2("resnet18", model=tmp_path / "resnet", data=tmp_path / "photos", batch_size=10)
+    table = table2("resnet18", model=tmp_path / "resnet", data=tmp_path / "photos", batch_size=10)
     with torch.no_grad():
         logits = network(**processor(images=images, return_tensors="pt")).logits.double().numpy()
-    np.testing.assert_array_equal(found.run.y_true, [0] * 4 + [1] * 6)
-    np.testing.assert_array_equal(found.run.logits, logits[:, 0] - logits[:, 1])
-    assert found.run.positive == "dog"
+    np.testing.assert_array_equal(table.run.y_true, [0] * 4 + [1] * 6)
+    np.testing.assert_array_equal(table.run.logits, logits[:, 0] - logits[:, 1])
+    assert table.run.positive == "dog"
 
 
 def test_overriding_the_labels(bert: Path, comments: Path, tmp_path: Path) -> None:
@@ -140,18 +140,18 @@ def test_overriding_the_labels(bert: Path, comments: Path, tmp_path: Path) -> No
 
 
 def test_files_are_written(bert: Path, comments: Path, tmp_path: Path) -> None:
-    found = table2("bertimbau", model=bert, data=comments)
-    files = write_table2(tmp_path / "made" / "here", found)
+    table = table2("bertimbau", model=bert, data=comments)
+    files = write_table2(tmp_path / "made" / "here", table)
     stem = "table2-bertimbau"
     assert [f.name for f in files] == [f"{stem}{end}" for end in (".txt", "-rows.csv", ".json", ".png", ".svg")]
-    assert files[0].read_text() == f"{found}\n"
+    assert files[0].read_text() == f"{table}\n"
     rows = pl.read_csv(files[1])
-    np.testing.assert_array_equal(rows["logit"].to_numpy(), found.run.logits)
-    assert safecal.Evaluation.from_dict(json.loads(files[2].read_text())).ecd == found.evaluation.ecd
+    np.testing.assert_array_equal(rows["logit"].to_numpy(), table.run.logits)
+    assert safecal.Evaluation.from_dict(json.loads(files[2].read_text())).ecd == table.evaluation.ecd
     assert files[3].read_bytes().startswith(b"\x89PNG")
     assert "</svg>" in files[4].read_text()
     with pytest.raises(FileError, match="must be a folder"):
-        write_table2(files[0], found)
+        write_table2(files[0], table)
 
 
 def test_the_command(command: Callable[..., str], bert: Path, comments: Path, tmp_path: Path) -> None:

@@ -11,18 +11,18 @@ from safecal.paper.simulated_table import simulations
 
 
 def test_from_the_draws_of_the_paper_every_cell_agrees() -> None:
-    found = table1()
-    assert found.agreeing == 99
-    text = repr(found)
+    table = table1()
+    assert table.agreeing == 99
+    text = repr(table)
     assert text.count("33 of 33 cells agree to the printed digits.") == 3
     assert text.endswith("In all: 99 of 99 cells agree to the printed digits.")
-    assert [sum(rows) for rows in found.rows] == [10_000] * 3
+    assert [sum(rows) for rows in table.rows] == [10_000] * 3
 
 
 def test_every_published_cell_is_shown_beside_ours() -> None:
-    found = table1(seed=3)
-    lines = [line.split() for line in repr(found).splitlines()]
-    for column, cells in zip(found.published, found.cells, strict=True):
+    table = table1(seed=3)
+    lines = [line.split() for line in repr(table).splitlines()]
+    for column, cells in zip(table.published, table.cells, strict=True):
         for k in range(11):
             pairs = [
                 x for m in range(3) for x in (column.printed[m][k], f"{cells[m, k]:.4f}".replace("-0.0000", "0.0000"))
@@ -40,11 +40,11 @@ def test_the_same_seed_gives_the_same_table(noise_on: str) -> None:
 
 @pytest.mark.proof
 def test_without_noise_the_published_sums_are_within_monte_carlo_error() -> None:
-    found = replicate_table1(300, noise_on="logit", seed=1)
-    z = (found.published[0].values - found.mean[0]) / found.sd[0]
+    replications = replicate_table1(300, noise_on="logit", seed=1)
+    z = (replications.published[0].values - replications.mean[0]) / replications.sd[0]
     assert np.abs(z[:, -1]).max() < 2.0
-    assert found.mean[0][:, -1] == pytest.approx([0.0079, 0.0, 0.0], abs=0.001)
-    assert found.within[0].all()
+    assert replications.mean[0][:, -1] == pytest.approx([0.0079, 0.0, 0.0], abs=0.001)
+    assert replications.within[0].all()
     for seed in range(5):
         cells = table1(seed=seed).cells[0]
         assert np.abs(cells[:, -1] - [0.0077, 0.0003, 0.0057]).max() < 0.02
@@ -65,15 +65,15 @@ def test_the_process_behind_the_table_explains_it_and_the_text_does_not() -> Non
 @pytest.mark.proof
 @pytest.mark.no_cover
 def test_a_thousand_tables() -> None:
-    found = replicate_table1(1000)
-    assert all(within.all() for within in found.within)
-    assert repr(found).endswith("In all: 99 of 99 published cells lie inside.")
+    replications = replicate_table1(1000)
+    assert all(within.all() for within in replications.within)
+    assert repr(replications).endswith("In all: 99 of 99 published cells lie inside.")
 
 
 def test_replications_are_shown() -> None:
     ticks: list[int] = []
-    found = replicate_table1(20, n=2000, noise_on="logit", tick=lambda: ticks.append(1))
-    text = repr(found)
+    replications = replicate_table1(20, n=2000, noise_on="logit", tick=lambda: ticks.append(1))
+    text = repr(replications)
     assert len(ticks) == 60
     assert max(map(len, text.splitlines())) <= 100
     assert "20 times" in text

@@ -60,25 +60,25 @@ def test_a_blend_of_both_is_both() -> None:
 
 
 def test_the_right_process_fits_and_gives_every_digit() -> None:
-    found = score(BY_NAME["on both, the same noise"], 150)
-    assert found.agreeing == 66
-    assert found.p_value > 0.05
-    assert max(found.chi2) < 60.0
-    assert found.outer == pytest.approx((0.576, 0.859), abs=0.003)
+    scored = score(BY_NAME["on both, the same noise"], 150)
+    assert scored.agreeing == 66
+    assert scored.p_value > 0.05
+    assert max(scored.chi2) < 60.0
+    assert scored.outer == pytest.approx((0.576, 0.859), abs=0.003)
 
 
 @pytest.mark.parametrize("name", ["as written", "on the probability", "noise before W", "on both, independent"])
 def test_others_do_not_fit(name: str) -> None:
-    found = score(BY_NAME[name], 100)
-    assert found.p_value < 1e-4
-    assert found.agreeing <= 3
+    scored = score(BY_NAME[name], 100)
+    assert scored.p_value < 1e-4
+    assert scored.agreeing <= 3
 
 
 def test_the_fitted_scale_fits_but_gives_no_digits() -> None:
-    found = score(BY_NAME["on the probability, 1.13 σ"], 150)
-    assert found.p_value > 0.01
-    assert found.plain == pytest.approx((21.0, 23.0), abs=6.0)
-    assert found.agreeing == 0
+    scored = score(BY_NAME["on the probability, 1.13 σ"], 150)
+    assert scored.p_value > 0.01
+    assert scored.plain == pytest.approx((21.0, 23.0), abs=6.0)
+    assert scored.agreeing == 0
 
 
 def test_the_draws_are_found() -> None:
@@ -185,6 +185,6 @@ def test_bins_that_a_process_leaves_empty_count_as_no_fit() -> None:
     empty = processes_module.Candidate(
         "", "", lambda r, e: (np.full(len(r), 0.05), np.full(len(r), np.log(0.05 / 0.95)))
     )
-    found = score(empty, 100)
-    assert found.chi2 == (np.inf, np.inf)
-    assert found.p_value == 0.0
+    scored = score(empty, 100)
+    assert scored.chi2 == (np.inf, np.inf)
+    assert scored.p_value == 0.0

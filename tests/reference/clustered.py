@@ -1,6 +1,6 @@
 """Bounds where rows of a cluster may share a shock: slow obvious sums over rows.
 
-The rule is that of `safecal.inference.dependence`, written down once more without any of its shortcuts.
+The rule is that of `safecal.inference.clustered`, written down once more without any of its shortcuts.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class ClusteredRows:
 
 def correlation(S: np.ndarray, V: np.ndarray, C: np.ndarray, E: np.ndarray) -> float:
     """Return the correlation within clusters, plus two standard errors: the larger by two kinds of squares."""
-    found = []
+    estimates = []
     for whole in (C - V, (C / V - 1.0) * E):
         rho = (S**2 - E).sum() / whole.sum()
         error = math.sqrt((((S**2 - E) - rho * whole) ** 2).sum() * len(S) / (len(S) - 1)) / whole.sum()
-        found.append(rho + 2.0 * error)
-    return min(max(*found, 0.0), 1.0)
+        estimates.append(rho + 2.0 * error)
+    return min(max(*estimates, 0.0), 1.0)
 
 
 def rarest_half(chance: np.ndarray, deviation: np.ndarray) -> float:

@@ -195,14 +195,14 @@ def _solve(a: list[list[Number]], b: list[Number]) -> tuple[list[Number], Number
     return x, determinant
 
 
-def error(found: float, exact: Number, scale: Number | None = None) -> float:
-    """Return ``|found - exact| / scale``, with ``scale = |exact|`` when there is none; 0 where both are equal."""
+def error(value: float, exact: Number, scale: Number | None = None) -> float:
+    """Return ``|value - exact| / scale``, with ``scale = |exact|`` when there is none; 0 where both are equal."""
     with mp.workdps(50):  # of the distance
         if mp.isinf(exact):
-            return 0.0 if np.isinf(found) and (found > 0) == (exact > 0) else float("inf")
-        if not np.isfinite(found):
+            return 0.0 if np.isinf(value) and (value > 0) == (exact > 0) else float("inf")
+        if not np.isfinite(value):
             return float("inf")
-        distance = abs(mpf(float(found)) - exact)
+        distance = abs(mpf(float(value)) - exact)
         if distance == 0:
             return 0.0
         unit = abs(exact) if scale is None else scale

@@ -99,13 +99,14 @@ class Rows:
         tail = min(max(lower if side < 0 else upper, 1e-300), 1.0 - 1e-16)
         return float(stats.norm.isf(tail) - stats.norm.isf(alpha))
 
-    def is_temperature(self, found: float, rel: float) -> bool:
+    def is_temperature(self, temperature: float, rel: float) -> bool:
         """Tell whether the temperature is within a relative error of this one, without looking for it."""
-        return self.expected(1.0 / (found * (1.0 - rel))) <= self.seen <= self.expected(1.0 / (found * (1.0 + rel)))
+        low, high = temperature * (1.0 - rel), temperature * (1.0 + rel)
+        return self.expected(1.0 / low) <= self.seen <= self.expected(1.0 / high)
 
-    def is_bound(self, found: float, alpha: float, side: int, rel: float) -> bool:
+    def is_bound(self, bound: float, alpha: float, side: int, rel: float) -> bool:
         """Tell whether the bound is within a relative error of this one, without looking for it."""
-        below, above = (self._beyond(-math.log(found * (1.0 + sign * rel)), alpha, side) for sign in (-1.0, 1.0))
+        below, above = (self._beyond(-math.log(bound * (1.0 + sign * rel)), alpha, side) for sign in (-1.0, 1.0))
         return below >= 0.0 >= above if side > 0 else below <= 0.0 <= above
 
     def bound(self, alpha: float, side: int, method: str = "saddlepoint") -> float:

@@ -33,11 +33,11 @@ def assert_exact(form: str, values: list[float], score: Callable[[float, int], o
         for i, value in enumerate(values):
             exact = score(value, y)
             for name in NAMES:
-                found, wanted = float(getattr(scored, name)[i]), getattr(exact, name)
+                number, wanted = float(getattr(scored, name)[i]), getattr(exact, name)
                 if abs(wanted) < UNDERFLOW:
-                    assert abs(found - float(wanted)) <= RELATIVE * UNDERFLOW, (name, value, y)
+                    assert abs(number - float(wanted)) <= RELATIVE * UNDERFLOW, (name, value, y)
                 else:
-                    assert oracle.error(found, wanted) <= RELATIVE, (name, value, y)
+                    assert oracle.error(number, wanted) <= RELATIVE, (name, value, y)
 
 
 @pytest.mark.proof
@@ -77,9 +77,9 @@ def test_more_digits_would_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
             for y in (0, 1)
         ]
 
-    found = scored()
+    fewer_digits = scored()
     monkeypatch.setattr(oracle, "_digits", lambda cancelled: 1500)
-    for rows in zip(found, scored(), strict=True):
+    for rows in zip(fewer_digits, scored(), strict=True):
         for few, many in zip(*rows, strict=True):
             with oracle.mp.workdps(1500):
                 assert abs(few - many) <= abs(many) * 1e-100 or abs(many) < UNDERFLOW
@@ -89,8 +89,8 @@ def test_more_digits_would_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 def test_narrow_floats_are_the_numbers_they_stand_for(dtype: type) -> None:
     p = np.array([0.1, 0.3, 0.5, 0.7, 0.999], dtype=dtype)
     scored = safecal.bernoulli([1] * 5, p).score()
-    for found, value in zip(scored.excess, p, strict=True):
-        assert oracle.error(found, oracle.bernoulli_from_probability(float(value), 1).excess) <= RELATIVE
+    for excess, value in zip(scored.excess, p, strict=True):
+        assert oracle.error(excess, oracle.bernoulli_from_probability(float(value), 1).excess) <= RELATIVE
 
 
 @pytest.mark.parametrize(("p", "y"), [(0.0, 0), (1.0, 1)])

@@ -67,9 +67,9 @@ def assert_exact(form: str, values: np.ndarray) -> None:
 
 
 def assert_within(scored: safecal.Scored, name: str, i: int, exact: oracle.Exact, tolerance: float) -> None:
-    found, wanted = float(getattr(scored, name)[i]), getattr(exact, name)
-    distance = abs(oracle.mpf(found) - wanted)
-    assert distance <= tolerance + UNDERFLOW, (name, i, found, float(wanted))
+    number, wanted = float(getattr(scored, name)[i]), getattr(exact, name)
+    distance = abs(oracle.mpf(number) - wanted)
+    assert distance <= tolerance + UNDERFLOW, (name, i, number, float(wanted))
 
 
 @pytest.mark.parametrize("spread", SPREADS)

@@ -129,8 +129,8 @@ def test_log_odds_have_the_same_sums(
 ) -> None:
     logits = LOGITS[name]
     p = chance(logits)
-    found = both(monkeypatch, logits, rng.random(len(p)) < p, bins, form="logits", bin_on=bin_on)
-    _all_agree(*found, np.clip(p, 1e-300, 1.0))
+    kernel_and_numpy = both(monkeypatch, logits, rng.random(len(p)) < p, bins, form="logits", bin_on=bin_on)
+    _all_agree(*kernel_and_numpy, np.clip(p, 1e-300, 1.0))
 
 
 @pytest.mark.parametrize("name", ["uniform", "sharp", "certain and right or wrong", "float32", "one row"])
@@ -217,9 +217,9 @@ def test_outcomes_of_any_layout_give_the_same(rng: np.random.Generator) -> None:
     noise[:, 0] = y
     apart = noise.ravel()[: 8 * len(p) - 7 : 8]
     for happened in (apart, np.repeat(y, 3)[::3], np.repeat(y, 2)[::2], np.asfortranarray(noise)[:, 0]):
-        found = compiled.bernoulli_sums(p, happened)
-        assert found is not None
-        assert all(np.array_equal(found.by_key[name], wanted.by_key[name]) for name in wanted.by_key)
+        kernel_sums = compiled.bernoulli_sums(p, happened)
+        assert kernel_sums is not None
+        assert all(np.array_equal(kernel_sums.by_key[name], wanted.by_key[name]) for name in wanted.by_key)
     for dtype in (np.int8, np.uint16, np.int32, np.int64, np.uint64, ">i8", ">i4", np.float64):
         assert safecal.bernoulli(y.astype(dtype), p).table() == safecal.bernoulli(y, p).table()
 
@@ -269,9 +269,9 @@ def test_sums_by_key_are_those_of_a_count(monkeypatch: pytest.MonkeyPatch, rng: 
     needs_kernel()
     for rows, keys in ((0, 1), (1, 1), (3, 2), (4097, 256)):
         column, index = rng.normal(size=rows), rng.integers(0, keys, rows)
-        found = compiled.key_sums(column, index, keys)
-        assert found is not None
-        assert found == pytest.approx(np.bincount(index, weights=column, minlength=keys), abs=1e-12)
+        by_key = compiled.key_sums(column, index, keys)
+        assert by_key is not None
+        assert by_key == pytest.approx(np.bincount(index, weights=column, minlength=keys), abs=1e-12)
     assert compiled.key_sums(np.ones(2), np.array([0, 5]), 5) is None
     assert compiled.key_sums(np.ones(2), np.array([0, 5]), 257) is None
     monkeypatch.setattr(compiled, "_module", None)

@@ -215,15 +215,15 @@ def build(to: Path, *flags: str) -> str:
 
 
 def run(code: str, library: Path, **environment: str) -> str:
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", LOAD + code, str(library)],
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **environment},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stderr
-    return found.stdout.strip()
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
 
 
 @pytest.fixture(scope="module")

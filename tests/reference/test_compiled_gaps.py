@@ -49,12 +49,12 @@ def test_moments_of_gaps_have_all_digits(name: str, way: str, monkeypatch: pytes
         needs_kernel()
     z = ROWS[name]
     for beta in BETAS:
-        found = gap_moments(z, beta)
-        np.testing.assert_array_equal(found.largest, z.max(axis=1))
+        moments = gap_moments(z, beta)
+        np.testing.assert_array_equal(moments.largest, z.max(axis=1))
         mean, variance, third, square, cube = np.array(exact(z, beta)).T
-        np.testing.assert_allclose(found.mean, mean, rtol=1e-13, atol=1e-290)
-        assert (np.abs(found.variance - variance) <= 1e-13 * square + 1e-290).all()
-        assert (np.abs(found.third - third) <= 4e-13 * cube + 1e-290).all()
+        np.testing.assert_allclose(moments.mean, mean, rtol=1e-13, atol=1e-290)
+        assert (np.abs(moments.variance - variance) <= 1e-13 * square + 1e-290).all()
+        assert (np.abs(moments.third - third) <= 4e-13 * cube + 1e-290).all()
 
 
 def test_both_ways_agree_whatever_the_layout(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:

@@ -63,12 +63,12 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_numpy_keeps_13_digits(name: str) -> None:
     gaps = ROWS[name]
-    found = node_rows(gaps)
-    assert found.shape == (5, 4, len(gaps))
+    at_nodes = node_rows(gaps)
+    assert at_nodes.shape == (5, 4, len(gaps))
     for row, given in enumerate(gaps):
         for k, (*wanted, size) in enumerate(exact(given)):
             for j, (value, scale) in enumerate(zip(wanted, (*wanted[:3], size), strict=True)):
-                assert abs(found[k, j, row] - value) <= 1e-13 * abs(scale) + 1e-300, (row, NODES[k], j)
+                assert abs(at_nodes[k, j, row] - value) <= 1e-13 * abs(scale) + 1e-300, (row, NODES[k], j)
 
 
 def test_the_derivatives_are_those_of_the_values() -> None:
@@ -98,10 +98,10 @@ def gaps_of(values: np.ndarray, *, logits: bool) -> np.ndarray:
 def rounding(p: np.ndarray) -> np.ndarray:
     """Return what the last digits of the logarithms of probabilities do: a gap is no better than those."""
     gaps = gaps_of(p, logits=False)
-    found = node_rows(gaps)
+    nodes = node_rows(gaps)
     digits = 1e-15 * (1.0 - np.log(np.where(p > 0.0, p, 1.0).min(axis=1)))
-    share = -np.expm1(-found[:, 0])  # of all classes but the top one
-    out = np.stack([np.array(NODES)[:, None] * share, share, 2.0 * np.sqrt(found[:, 2] * share), 3.0 * found[:, 2]], 1)
+    share = -np.expm1(-nodes[:, 0])  # of all classes but the top one
+    out = np.stack([np.array(NODES)[:, None] * share, share, 2.0 * np.sqrt(nodes[:, 2] * share), 3.0 * nodes[:, 2]], 1)
     return np.asarray(digits * out)
 
 
@@ -209,9 +209,9 @@ def test_two_outcomes_have_the_nodes_of_numpy(name: str, keys: int, rng: np.rand
 
 def test_two_outcomes_are_two_classes(rng: np.random.Generator) -> None:
     odds = np.concatenate([rng.gamma(2.0, 2.0, 500), [0.0, 300.0, np.inf]])
-    found, wanted = binary_node_rows(odds), node_rows(odds[:, None])
-    np.testing.assert_allclose(found[:, :3], wanted[:, :3], rtol=1e-13)
-    np.testing.assert_allclose(found[:, 3], wanted[:, 3], rtol=1e-13, atol=1e-13)  # where central moments cancel
+    two_outcomes, wanted = binary_node_rows(odds), node_rows(odds[:, None])
+    np.testing.assert_allclose(two_outcomes[:, :3], wanted[:, :3], rtol=1e-13)
+    np.testing.assert_allclose(two_outcomes[:, 3], wanted[:, 3], rtol=1e-13, atol=1e-13)  # where central moments cancel
 
 
 @pytest.mark.parametrize("n", [0, 1, 8, 13, 400])
@@ -223,11 +223,11 @@ def test_a_logistic_regression_has_the_sums_that_numpy_gives(
     happened, mass = rng.random(len(z)) < 0.5, rng.gamma(2.0, 3.0, len(z))
     rows = z, np.where(happened, -1.0, 1.0), mass
     places = [(0.0, 1.0), (0.7, 1.3), (-2.0, 0.0), (3.0, -40.0), (90.0, 99.0), (1e-9, 1e-9), (0.0, 1e300)]
-    found = [compiled.logistic_sums(*place, *rows) for place in places]
+    kernel_sums = [compiled.logistic_sums(*place, *rows) for place in places]
     monkeypatch.setattr(compiled, "_module", None)
     with np.errstate(over="ignore"):
         wanted = [compiled.logistic_sums(*place, *rows) for place in places]
-    np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-13 * (1.0 + float(mass @ (1.0 + z * z))))
+    np.testing.assert_allclose(kernel_sums, wanted, rtol=1e-13, atol=1e-13 * (1.0 + float(mass @ (1.0 + z * z))))
     assert math.isnan(compiled.logistic_sums(math.nan, 1.0, *rows)[0]) == bool(n)
 
 

@@ -9,8 +9,7 @@ import pytest
 import safecal
 from safecal._kernels import compiled
 from safecal._kernels.compiled import POINT_SUMS, point_sums, tempered_change, tempered_sums
-from safecal._sums.cells import Cells
-from safecal._sums.ordered import order_of_cells
+from safecal._sums.cells import Cells, order_of_cells
 
 from .test_compiled import needs_kernel
 
@@ -78,8 +77,8 @@ def exact(beta: float, L: np.ndarray, n: np.ndarray) -> list[float]:
         for x, count in zip(map(mpmath.mpf, L.tolist()), n.tolist(), strict=True):
             t = mpmath.exp(-beta * x)
             q = t / (1 + t)
-            found = (mpmath.log1p(t), x * q, x**2 * q * (1 - q), x**3 * q * (1 - q) * (1 - 2 * q))
-            total = [a + count * b for a, b in zip(total, found, strict=True)]
+            terms = (mpmath.log1p(t), x * q, x**2 * q * (1 - q), x**3 * q * (1 - q) * (1 - 2 * q))
+            total = [a + count * b for a, b in zip(total, terms, strict=True)]
         return [float(x) for x in total]
 
 
@@ -93,11 +92,11 @@ def test_tempered_sums_have_all_digits(name: str, way: str, monkeypatch: pytest.
     L = POINTS[name]
     n = np.arange(1.0, len(L) + 1.0)
     for beta in BETAS:
-        found, wanted = tempered_sums(beta, L, n), exact(beta, L, n)
-        assert found[:3] == pytest.approx(wanted[:3], rel=2e-13, abs=1e-290)
+        sums, wanted = tempered_sums(beta, L, n), exact(beta, L, n)
+        assert sums[:3] == pytest.approx(wanted[:3], rel=2e-13, abs=1e-290)
         # Its terms have both signs, and are small where 1 - 2q is: what is lost is a share of L times the variance.
         largest = float(L.max(initial=0.0))
-        assert found[3] == pytest.approx(wanted[3], rel=2e-13, abs=1e-15 * max(largest * wanted[2], 1e-270))
+        assert sums[3] == pytest.approx(wanted[3], rel=2e-13, abs=1e-15 * max(largest * wanted[2], 1e-270))
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -124,9 +123,9 @@ def test_places_stand_in_the_order_of_probabilities() -> None:
     needs_kernel()
     L, n = np.array([0.1, 0.1, 3.0, 3.0, 0.1]), np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     wrong, positive = np.array([0, 1, 0, 1, 0], dtype=bool), np.array([1, 1, 0, 1, 1], dtype=bool)
-    found = point_sums(L, n, wrong, positive, np.array([7, 7, 200, 200, 7]))
-    assert found is not None
-    used, sums = found
+    places = point_sums(L, n, wrong, positive, np.array([7, 7, 200, 200, 7]))
+    assert places is not None
+    used, sums = places
     assert used.tolist() == [450 - 1 - 200, 450 + 7, 450 + 200]
     columns = dict(zip(POINT_SUMS, sums.T.tolist(), strict=True))
     assert columns["weight"] == [4.0, 19.0, 8.0]

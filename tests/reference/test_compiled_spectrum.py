@@ -68,7 +68,7 @@ def test_log_odds_have_the_spectrum_of_numpy(name: str) -> None:
 def lattices() -> dict[str, np.ndarray]:
     """Return probabilities of the kinds that people round to, or make from round log-odds."""
     round_odds = LOWEST[(LOWEST > 0.0) & (LOWEST < 11.0)]
-    found = {
+    predictions = {
         "hundredths": np.arange(1, 100) / 100,
         "thousandths": np.arange(1, 1000) / 1000,
         "dyadic": np.arange(1, 4096) / 4096,
@@ -83,8 +83,8 @@ def lattices() -> dict[str, np.ndarray]:
         "1/2 + tanh(z/2)/2": 0.5 + 0.5 * np.tanh(0.5 * round_odds),
     }
     for way, p in ways.items():
-        found[way] = np.concatenate([p, np.nextafter(p, 0.0), np.nextafter(p, 1.0)])
-    return found
+        predictions[way] = np.concatenate([p, np.nextafter(p, 0.0), np.nextafter(p, 1.0)])
+    return predictions
 
 
 @pytest.mark.parametrize("name", lattices())
@@ -112,10 +112,10 @@ def test_round_log_odds_fall_into_the_same_cells() -> None:
 
 def test_the_last_cell_keeps_the_mean_alone() -> None:
     z = np.array([2.0**20, -(2.0**20) - 0.5, 1e200, 1e300, 3.0])
-    found = assert_same_spectrum(z, np.array([True, True, True, False, True]), logits=True)
-    assert found[-1, 0, 1].tolist() == [2.0, 1e200, 0.0, 0.0]
-    assert found[-1, 1, 0].tolist() == [1.0, 0.5, 0.0, 0.0]
-    assert found[-1, 1, 1].tolist() == [1.0, 1e300, 0.0, 0.0]
+    moments = assert_same_spectrum(z, np.array([True, True, True, False, True]), logits=True)
+    assert moments[-1, 0, 1].tolist() == [2.0, 1e200, 0.0, 0.0]
+    assert moments[-1, 1, 0].tolist() == [1.0, 0.5, 0.0, 0.0]
+    assert moments[-1, 1, 1].tolist() == [1.0, 1e300, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("bins", [1, 10, 40])
@@ -123,8 +123,8 @@ def test_certain_and_impossible_rows_are_in_no_cell(bins: int) -> None:
     p = RNG.choice([0.0, 1.0, 0.5, 0.3], 5000)
     happened = RNG.random(5000) < 0.5
     edges = np.linspace(0.0, 1.0, bins + 1)
-    found = assert_same_spectrum(p, happened, logits=False, keys=bins, edges=edges)
-    assert found[..., 0].sum() == ((p > 0.0) & (p < 1.0)).sum()
+    moments = assert_same_spectrum(p, happened, logits=False, keys=bins, edges=edges)
+    assert moments[..., 0].sum() == ((p > 0.0) & (p < 1.0)).sum()
 
 
 def test_many_equal_rows_keep_their_digits() -> None:

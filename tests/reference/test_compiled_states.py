@@ -42,10 +42,10 @@ def test_both_paths_score_states_alike(d: int, monkeypatch: pytest.MonkeyPatch, 
 def test_the_lower_triangle_is_the_one_that_counts(rng: np.random.Generator) -> None:
     needs_kernel()
     x, cov = states(20, 4, rng)
-    found, lower = compiled.state_scores(x, cov), compiled.state_scores(x, np.tril(cov))
-    assert found is not None
+    whole, lower = compiled.state_scores(x, cov), compiled.state_scores(x, np.tril(cov))
+    assert whole is not None
     assert lower is not None
-    assert [a.tolist() for a in found] == [a.tolist() for a in lower]
+    assert [a.tolist() for a in whole] == [a.tolist() for a in lower]
 
 
 def test_the_smallest_and_the_largest_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,24 +70,24 @@ def test_errors_beyond_every_float_are_impossible(built: bool, monkeypatch: pyte
 
 def doubtful(rng: np.random.Generator) -> list[np.ndarray]:
     """Return matrices at the limits of what passes, some of them beyond."""
-    found = []
+    matrices = []
     for d in (2, 6):
         limit = 10 * d * np.finfo(float).eps
         for share in (0.0, 0.3, 0.99, 1.01, 1.7, 2.5, 10.0):
             last = math.sqrt(1.0 - share * limit)
             cov = np.eye(d)
             cov[-1, 0] = cov[0, -1] = last
-            found.append(cov)
+            matrices.append(cov)
         for gap in (0.3e-9, 0.7e-9, 0.99e-9, 1.01e-9, 1e-3):
             cov = np.diag(10.0 ** rng.uniform(-80, 80, d))
             cov[0, -1] = gap * math.sqrt(cov[0, 0] * cov[-1, -1])
-            found.append(cov)
+            matrices.append(cov)
         for bad in (math.nan, math.inf, -math.inf, -1.0, 0.0):
             for place in ((0, 0), (d - 1, d - 1), (0, d - 1)):
                 cov = np.eye(d)
                 cov[place] = bad
-                found.append(cov)
-    return found
+                matrices.append(cov)
+    return matrices
 
 
 def said(cov: np.ndarray) -> str:

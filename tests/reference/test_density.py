@@ -95,12 +95,12 @@ def test_continuous(name: str) -> None:
     for integral in law.integrals:
         if name == "arcsine" and integral.method == "quadrature":
             continue  # near 1 its quantiles round to 1: only the formula reaches the digits
-        found = integral.open()(1.0)
+        cumulants = integral.open()(1.0)
         scale = 1.0 + abs(h)
-        np.testing.assert_allclose(found.value, 0.0, atol=1e-12)
-        np.testing.assert_allclose(found.mean, -h, rtol=0, atol=1e-10 * scale)
-        np.testing.assert_allclose(found.variance, v, rtol=0, atol=1e-10 * (scale**2 + v))
-        np.testing.assert_allclose(found.third, -k3, rtol=0, atol=1e-10 * (scale**3 + v**1.5))
+        np.testing.assert_allclose(cumulants.value, 0.0, atol=1e-12)
+        np.testing.assert_allclose(cumulants.mean, -h, rtol=0, atol=1e-10 * scale)
+        np.testing.assert_allclose(cumulants.variance, v, rtol=0, atol=1e-10 * (scale**2 + v))
+        np.testing.assert_allclose(cumulants.third, -k3, rtol=0, atol=1e-10 * (scale**3 + v**1.5))
 
 
 def _sum(log_f: Callable[[int], Any], support: range) -> tuple[float, float, float]:
@@ -155,8 +155,8 @@ def test_log_partition_of_heavy_tails(beta: float) -> None:
 )  # fmt: skip
 def test_formula_and_quadrature_agree_at_every_temperature(dist: Any, beta: float) -> None:
     formula, quadrature = adapt(dist, X).integrals
-    for exact, found in zip(formula.open()(beta), quadrature.open()(beta), strict=True):
-        np.testing.assert_allclose(found, exact, rtol=1e-8, atol=1e-8)
+    for exact, integrated in zip(formula.open()(beta), quadrature.open()(beta), strict=True):
+        np.testing.assert_allclose(integrated, exact, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize("beta", [-0.5, 0.3, 0.5])

@@ -31,9 +31,9 @@ def test_times_are_paired_as_by_evo(rows: int, others: int, tmp_path: Path, rng:
     i, j = matched_times(ours[0].times, ours[1].times, 0.02)
     assert 50 < len(i) < min(rows, others)
     for one, index, other in zip(ours, (i, j), theirs, strict=True):
-        found = one.taken(index)
-        np.testing.assert_array_equal(found.times, other.timestamps)
-        np.testing.assert_allclose(found.pose.position, other.positions_xyz, atol=1e-12)
+        taken = one.taken(index)
+        np.testing.assert_array_equal(taken.times, other.timestamps)
+        np.testing.assert_allclose(taken.pose.position, other.positions_xyz, atol=1e-12)
         turned = other.orientations_quat_wxyz[:, [1, 2, 3, 0]]
         turned /= np.linalg.norm(turned, axis=1, keepdims=True)
-        np.testing.assert_allclose(found.pose.rotation, turned, atol=1e-12)
+        np.testing.assert_allclose(taken.pose.rotation, turned, atol=1e-12)

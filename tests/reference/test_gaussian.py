@@ -49,9 +49,9 @@ def assert_exact(predictions: safecal.Predictions, nees: list[float], exact: lis
     scored = predictions.score()
     assert scored.surprisal is not None
     assert scored.entropy is not None
-    for i, (found, e) in enumerate(zip(nees, exact, strict=True)):
+    for i, (value, e) in enumerate(zip(nees, exact, strict=True)):
         d = e.dimension
-        assert oracle.error(found, e.nees) <= bound
+        assert oracle.error(value, e.nees) <= bound
         assert oracle.error(scored.excess[i], e.excess, (e.nees + d) / 2) <= bound
         assert oracle.error(scored.surprisal[i], e.surprisal, abs(e.surprisal) + e.nees + d) <= bound
         assert oracle.error(scored.entropy[i], e.entropy, abs(e.entropy) + d) <= bound

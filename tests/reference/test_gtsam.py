@@ -51,9 +51,9 @@ def test_poses_of_the_plane(angle: float, rng: np.random.Generator) -> None:
     pose = exponential(xi, plane=True)
     np.testing.assert_allclose(logarithm(pose), xi, atol=1e-12)
     if angle > 0.01 or angle == 0.0:  # below, GTSAM's own formula loses digits: 1e-7 at an angle of 1e-8
-        found = [gtsam.Pose2.Expmap(one[[1, 2, 0]]) for one in xi]
-        np.testing.assert_allclose([p.translation() for p in found], pose.position, atol=1e-12)
-        np.testing.assert_allclose([gtsam.Pose2.Logmap(p)[[2, 0, 1]] for p in found], logarithm(pose), atol=1e-12)
+        poses = [gtsam.Pose2.Expmap(one[[1, 2, 0]]) for one in xi]
+        np.testing.assert_allclose([p.translation() for p in poses], pose.position, atol=1e-12)
+        np.testing.assert_allclose([gtsam.Pose2.Logmap(p)[[2, 0, 1]] for p in poses], logarithm(pose), atol=1e-12)
 
 
 def test_errors_and_nees_on_the_right_are_those_of_local_coordinates(rng: np.random.Generator) -> None:

@@ -32,14 +32,14 @@ def slow_ece(y: tuple[int, ...], p: list[float], w: list[float], bins: int) -> f
 def every_outcome(p: list[float], w: list[float], bins: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the ECE of all 2^n outcomes, and their probabilities under calibration."""
     outcomes = list(itertools.product(LABELS, repeat=len(p)))
-    found = [slow_ece(y, p, w, bins) for y in outcomes]
+    values = [slow_ece(y, p, w, bins) for y in outcomes]
     chances = [math.prod(b if a else 1.0 - b for a, b in zip(y, p, strict=True)) for y in outcomes]
-    return np.array(found), np.array(chances)
+    return np.array(values), np.array(chances)
 
 
-def is_quantile(value: float, found: np.ndarray, chances: np.ndarray) -> bool:
+def is_quantile(value: float, values: np.ndarray, chances: np.ndarray) -> bool:
     """Tell whether ``value`` is the 95 % quantile, up to the noise of 10 000 draws."""
-    return chances[found < value - 1e-9].sum() < 0.96 and chances[found <= value + 1e-9].sum() > 0.94
+    return chances[values < value - 1e-9].sum() < 0.96 and chances[values <= value + 1e-9].sum() > 0.94
 
 
 @pytest.mark.no_cover
@@ -50,10 +50,10 @@ def test_the_null_of_ece_is_what_every_outcome_gives(seed: int, bins: int) -> No
     p = rng.random(9).tolist()
     y = (rng.random(9) < 0.5).astype(int)
     ece, chances = every_outcome(p, [1.0] * 9, bins)
-    found = assess_reliability(safecal.bernoulli(y, p), bins=bins)
-    assert found.ece_expected == pytest.approx(np.dot(ece, chances), rel=1e-12)
-    assert found.ece == pytest.approx(slow_ece(tuple(y), p, [1.0] * 9, bins), abs=1e-15)
-    assert is_quantile(found.ece_quantile, ece, chances)
+    reliability = assess_reliability(safecal.bernoulli(y, p), bins=bins)
+    assert reliability.ece_expected == pytest.approx(np.dot(ece, chances), rel=1e-12)
+    assert reliability.ece == pytest.approx(slow_ece(tuple(y), p, [1.0] * 9, bins), abs=1e-15)
+    assert is_quantile(reliability.ece_quantile, ece, chances)
 
 
 @pytest.mark.no_cover
@@ -62,9 +62,9 @@ def test_the_null_of_a_weighted_ece_is_what_every_outcome_gives(seed: int) -> No
     rng = np.random.default_rng(100 + seed)
     p, w = rng.random(9).tolist(), rng.exponential(size=9).tolist()
     ece, chances = every_outcome(p, w, 2)
-    found = assess_reliability(safecal.bernoulli([1] * 9, p), bins=2, sample_weight=w)
-    assert found.ece_expected == pytest.approx(np.dot(ece, chances), rel=0.02)
-    assert is_quantile(found.ece_quantile, ece, chances)
+    reliability = assess_reliability(safecal.bernoulli([1] * 9, p), bins=2, sample_weight=w)
+    assert reliability.ece_expected == pytest.approx(np.dot(ece, chances), rel=0.02)
+    assert is_quantile(reliability.ece_quantile, ece, chances)
 
 
 def test_equal_weights_are_listed_as_if_there_were_none() -> None:
@@ -77,9 +77,10 @@ def test_equal_weights_are_listed_as_if_there_were_none() -> None:
 def test_many_rows_that_rarely_surprise_follow_the_poisson_law() -> None:
     n, chance = 200_000, 1e-5
     mean = 2 * stats.poisson.pmf(2, 2.0) * 2.0  # mean absolute deviation of Poisson(2)
-    found = assess_reliability(safecal.bernoulli(np.zeros(n), np.full(n, chance)))
-    assert found.ece_expected * n == pytest.approx(mean, rel=0.03)
-    assert found.ece_quantile * n == pytest.approx(3.0, abs=1e-6)  # P(|X - 2| <= 3) = .983, P(|X - 2| <= 2) = .947
+    reliability = assess_reliability(safecal.bernoulli(np.zeros(n), np.full(n, chance)))
+    assert reliability.ece_expected * n == pytest.approx(mean, rel=0.03)
+    # P(|X - 2| <= 3) = .983, P(|X - 2| <= 2) = .947
+    assert reliability.ece_quantile * n == pytest.approx(3.0, abs=1e-6)
     normal = math.sqrt(2 * 2.0 / math.pi)
     assert abs(normal / mean - 1) > 0.03  # what the normal law would have said
 
@@ -90,8 +91,8 @@ def test_the_normal_law_serves_where_it_is_used(chance: float) -> None:
     law = stats.binom(n, chance)
     k = np.arange(n + 1)
     mean = float(np.dot(law.pmf(k), np.abs(k - n * chance))) / n
-    found = assess_reliability(safecal.bernoulli(np.zeros(n), np.full(n, chance)))
-    assert found.ece_expected == pytest.approx(mean, rel=0.005)
+    reliability = assess_reliability(safecal.bernoulli(np.zeros(n), np.full(n, chance)))
+    assert reliability.ece_expected == pytest.approx(mean, rel=0.005)
 
 
 def test_the_simulation_of_the_paper_shows_the_ece_of_chance() -> None:
@@ -99,19 +100,19 @@ def test_the_simulation_of_the_paper_shows_the_ece_of_chance() -> None:
     rng = np.random.default_rng(0)
     log_odds = 0.5 * rng.uniform(-10.0, 10.0, 10_000)
     y = rng.random(10_000) < 1.0 / (1.0 + np.exp(-log_odds))
-    found = assess_reliability(safecal.bernoulli(y, logits=log_odds))
-    assert found.ece_expected == pytest.approx(0.0077, abs=0.0005)
-    assert 0.0077 < found.ece_quantile < 0.0120
+    reliability = assess_reliability(safecal.bernoulli(y, logits=log_odds))
+    assert reliability.ece_expected == pytest.approx(0.0077, abs=0.0005)
+    assert 0.0077 < reliability.ece_quantile < 0.0120
 
 
 @pytest.mark.proof
 def test_the_null_of_ece_is_what_simulation_gives() -> None:
     rng = np.random.default_rng(5)
     p = np.concatenate([rng.beta(0.3, 0.3, 300), [0.45, 0.55]])
-    found = assess_reliability(safecal.bernoulli(p > 0.5, p))
+    reliability = assess_reliability(safecal.bernoulli(p > 0.5, p))
     drawn = [safecal.ece(rng.random(len(p)) < p, p) for _ in range(1500)]
-    assert found.ece_expected == pytest.approx(np.mean(drawn), rel=0.02)
-    assert np.mean(np.array(drawn) > found.ece_quantile) == pytest.approx(0.05, abs=0.02)
+    assert reliability.ece_expected == pytest.approx(np.mean(drawn), rel=0.02)
+    assert np.mean(np.array(drawn) > reliability.ece_quantile) == pytest.approx(0.05, abs=0.02)
 
 
 @pytest.mark.proof
@@ -121,10 +122,10 @@ def test_the_null_of_ece_of_the_most_likely_class_is_what_simulation_gives() -> 
     p = rng.dirichlet([0.4] * 4, 250)
     draw = lambda: (p.cumsum(axis=1) < rng.random((250, 1))).sum(axis=1).clip(0, 3)  # noqa: E731
     w = rng.exponential(size=250)
-    found = assess_reliability(safecal.categorical(draw(), p), sample_weight=w)
+    reliability = assess_reliability(safecal.categorical(draw(), p), sample_weight=w)
     drawn = [safecal.ece(draw(), p, sample_weight=w) for _ in range(1500)]
-    assert found.ece_expected == pytest.approx(np.mean(drawn), rel=0.02)
-    assert np.mean(np.array(drawn) > found.ece_quantile) == pytest.approx(0.05, abs=0.02)
+    assert reliability.ece_expected == pytest.approx(np.mean(drawn), rel=0.02)
+    assert np.mean(np.array(drawn) > reliability.ece_quantile) == pytest.approx(0.05, abs=0.02)
 
 
 def slow_murphy(y: np.ndarray, p: np.ndarray, w: np.ndarray, index: np.ndarray) -> dict[str, float]:
@@ -151,34 +152,34 @@ def test_the_terms_of_the_brier_score(weighted: bool, bin_on: str, strategy: str
     y = rng.random(300) < p**2
     w = rng.exponential(size=300) if weighted else np.ones(300)
     predictions = safecal.bernoulli(y, p)
-    found = assess_reliability(
+    reliability = assess_reliability(
         predictions, bins=7, bin_on=bin_on, strategy=strategy, sample_weight=w if weighted else None
     )
     evaluation = predictions.evaluate(bins=7, bin_on=bin_on, strategy=strategy, sample_weight=w if weighted else None)
-    parts = found.reliability_term - found.resolution + found.uncertainty
-    parts += found.within_variance - found.within_covariance
-    assert parts == pytest.approx(found.brier, rel=1e-13)
-    assert found.brier == pytest.approx(evaluation.brier, rel=1e-13)
-    assert found.ece == pytest.approx(evaluation.ece, rel=1e-12)
+    parts = reliability.reliability_term - reliability.resolution + reliability.uncertainty
+    parts += reliability.within_variance - reliability.within_covariance
+    assert parts == pytest.approx(reliability.brier, rel=1e-13)
+    assert reliability.brier == pytest.approx(evaluation.brier, rel=1e-13)
+    assert reliability.ece == pytest.approx(evaluation.ece, rel=1e-12)
     scored = predictions.score()
     top = bin_on != "probability"
     value = {"probability": p, "confidence": scored.confidence, "entropy": scored.entropy}[bin_on]
     column, happened = (scored.confidence, scored.correct) if top else (p, y)
     index = evaluation.bins.bins.index(np.minimum(value, evaluation.bins.bins.edges[-1]))
     for name, wanted in slow_murphy(happened.astype(float), column, w, index).items():
-        assert getattr(found, name) == pytest.approx(wanted, rel=1e-10, abs=1e-15), name
+        assert getattr(reliability, name) == pytest.approx(wanted, rel=1e-10, abs=1e-15), name
 
 
 def test_one_prediction_a_bin_is_the_decomposition_of_murphy() -> None:
     # Murphy (1973): with distinct forecast values as bins, Brier = reliability - resolution + uncertainty.
     p = np.repeat([0.1, 0.5, 0.9], 4)
     y = np.array([0, 0, 0, 1, 0, 1, 1, 0, 1, 1, 1, 1])
-    found = assess_reliability(safecal.bernoulli(y, p), bins=Bins.from_edges([0, 0.3, 0.7, 1]))
-    assert found.within_variance == pytest.approx(0.0, abs=1e-16)
-    assert found.within_covariance == pytest.approx(0.0, abs=1e-16)
-    assert found.reliability_term == pytest.approx((0.15**2 + 0.0 + 0.1**2) / 3)
-    assert found.resolution == pytest.approx(((0.25 - 7 / 12) ** 2 + (0.5 - 7 / 12) ** 2 + (1 - 7 / 12) ** 2) / 3)
-    assert found.uncertainty == pytest.approx(35 / 144)
+    reliability = assess_reliability(safecal.bernoulli(y, p), bins=Bins.from_edges([0, 0.3, 0.7, 1]))
+    assert reliability.within_variance == pytest.approx(0.0, abs=1e-16)
+    assert reliability.within_covariance == pytest.approx(0.0, abs=1e-16)
+    assert reliability.reliability_term == pytest.approx((0.15**2 + 0.0 + 0.1**2) / 3)
+    assert reliability.resolution == pytest.approx(((0.25 - 7 / 12) ** 2 + (0.5 - 7 / 12) ** 2 + (1 - 7 / 12) ** 2) / 3)
+    assert reliability.uncertainty == pytest.approx(35 / 144)
 
 
 def test_more_classes_decompose_the_score_of_the_most_likely_one() -> None:
@@ -186,9 +187,10 @@ def test_more_classes_decompose_the_score_of_the_most_likely_one() -> None:
     p = rng.dirichlet([1.0] * 3, 200)
     predictions = safecal.categorical(rng.integers(0, 3, 200), p)
     scored = predictions.score()
-    found = assess_reliability(predictions)
-    assert found.brier == pytest.approx(np.mean((scored.confidence - scored.correct) ** 2), rel=1e-13)
-    assert found.reliability_term - found.generalised_resolution + found.uncertainty == pytest.approx(found.brier)
+    reliability = assess_reliability(predictions)
+    assert reliability.brier == pytest.approx(np.mean((scored.confidence - scored.correct) ** 2), rel=1e-13)
+    parts = reliability.reliability_term - reliability.generalised_resolution + reliability.uncertainty
+    assert parts == pytest.approx(reliability.brier)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -204,9 +206,9 @@ def test_spiegelhalter_is_the_published_formula(weighted: bool) -> None:
         safecal.bernoulli(y, logits=np.log(p / (1 - p))),
         safecal.categorical(y.astype(int), np.stack([1 - p, p], axis=1)),
     ):
-        found = assess_reliability(predictions, sample_weight=weight).spiegelhalter
-        assert found.statistic == pytest.approx(z, rel=1e-10)
-        assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-10)
+        test = assess_reliability(predictions, sample_weight=weight).spiegelhalter
+        assert test.statistic == pytest.approx(z, rel=1e-10)
+        assert test.p_value == pytest.approx(2 * stats.norm.sf(abs(z)), rel=1e-10)
 
 
 def test_spiegelhalter_of_more_classes_is_that_of_the_likeliest_one() -> None:
@@ -242,11 +244,11 @@ def test_reliability_of_more_classes_from_sums_is_that_of_the_rows(n: int, class
 def test_spiegelhalter_keeps_its_size() -> None:
     rng = np.random.default_rng(11)
     p = rng.beta(0.5, 0.5, 400)
-    found = [assess_reliability(safecal.bernoulli(rng.random(400) < p, p), bins=1).spiegelhalter for _ in range(1000)]
-    assert np.mean([t.p_value < 0.05 for t in found]) == pytest.approx(0.05, abs=0.02)
+    tests = [assess_reliability(safecal.bernoulli(rng.random(400) < p, p), bins=1).spiegelhalter for _ in range(1000)]
+    assert np.mean([t.p_value < 0.05 for t in tests]) == pytest.approx(0.05, abs=0.02)
 
 
 def test_sharp_logits_lose_nothing() -> None:
     # 1 - p is exp(-40): far below the spacing of floats at 1.
-    found = assess_reliability(safecal.bernoulli([1, 0], logits=[40.0, 40.0])).spiegelhalter
-    assert found.statistic == pytest.approx(1.0 / math.sqrt(2 * math.exp(-40.0)), rel=1e-6)
+    test = assess_reliability(safecal.bernoulli([1, 0], logits=[40.0, 40.0])).spiegelhalter
+    assert test.statistic == pytest.approx(1.0 / math.sqrt(2 * math.exp(-40.0)), rel=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from safecal.errors import DocumentError
-from safecal.slices.conditions import Condition, written
+from safecal.slices.conditions import Condition, write_conditions
 from safecal.slices.features import columns_of, read_feature
 
 FRAME: dict[str, list[Any]] = {
@@ -32,35 +32,39 @@ CONDITIONS = [
 
 def _own(frame: Any, conditions: tuple[Condition, ...]) -> list[bool]:
     columns = columns_of(frame)
-    found = np.ones(6, dtype=bool)
-    for one in conditions:
-        found &= read_feature(columns[one.feature], one.feature, 6, "y_true").where(one)
-    return found.tolist()
+    mask = np.ones(6, dtype=bool)
+    for condition in conditions:
+        mask &= read_feature(columns[condition.feature], condition.feature, 6, "y_true").where(condition)
+    return mask.tolist()
 
 
-@pytest.mark.parametrize("conditions", CONDITIONS, ids=lambda conditions: written(conditions, "text"))
+@pytest.mark.parametrize("conditions", CONDITIONS, ids=lambda conditions: write_conditions(conditions, "text"))
 def test_a_condition_means_the_same_rows_everywhere(conditions: tuple[Condition, ...]) -> None:
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     wanted = _own(FRAME, conditions)
     assert any(wanted)
     frame = pd.DataFrame(FRAME).astype({"seen": "datetime64[ns]"})
-    in_pandas = eval(written(conditions, "pandas"), {"frame": frame})
+    in_pandas = eval(write_conditions(conditions, "pandas"), {"frame": frame})
     assert in_pandas.fillna(False).astype(bool).tolist() == wanted
     assert _own(frame, conditions) == wanted
     polars = pl.DataFrame(FRAME)
-    in_polars = polars.select(eval(written(conditions, "polars"), {"pl": pl}).fill_null(False)).to_series().to_list()
+    in_polars = (
+        polars.select(eval(write_conditions(conditions, "polars"), {"pl": pl}).fill_null(False)).to_series().to_list()
+    )
     assert in_polars == wanted
     assert _own(polars, conditions) == wanted
 
 
-@pytest.mark.parametrize("conditions", CONDITIONS, ids=lambda conditions: written(conditions, "text"))
+@pytest.mark.parametrize("conditions", CONDITIONS, ids=lambda conditions: write_conditions(conditions, "text"))
 def test_sql_means_the_same_rows(conditions: tuple[Condition, ...]) -> None:
     duckdb, pa = pytest.importorskip("duckdb"), pytest.importorskip("pyarrow")
     rows = pa.table({**FRAME, "row": list(range(6))})
     with duckdb.connect() as connection:
         connection.register("rows", rows)
-        found = connection.sql(f"SELECT row FROM rows WHERE {written(conditions, 'sql')} ORDER BY row").fetchall()
-        assert [row for (row,) in found] == np.flatnonzero(_own(rows, conditions)).tolist()
+        selected = connection.sql(
+            f"SELECT row FROM rows WHERE {write_conditions(conditions, 'sql')} ORDER BY row"
+        ).fetchall()
+        assert [row for (row,) in selected] == np.flatnonzero(_own(rows, conditions)).tolist()
         assert _own(connection.table("rows"), conditions) == _own(FRAME, conditions)
 
 
@@ -70,15 +74,15 @@ def test_nan_is_missing_in_polars_and_in_sql() -> None:
     feature = read_feature(frame["age"], "age", 4, "y_true")
     assert feature.with_nan
     for operator, value, wanted in ((">=", 63, [2]), ("missing", None, [1, 3])):
-        one = Condition("age", operator, value, "number", feature.with_nan)  # type: ignore[arg-type]
-        assert np.flatnonzero(feature.where(one)).tolist() == wanted
-        chosen = frame.with_row_index("row").filter(eval(one.polars, {"pl": pl}))
+        condition = Condition("age", operator, value, "number", feature.with_nan)  # type: ignore[arg-type]
+        assert np.flatnonzero(feature.where(condition)).tolist() == wanted
+        chosen = frame.with_row_index("row").filter(eval(condition.polars, {"pl": pl}))
         assert chosen["row"].to_list() == wanted
         rows = frame.with_row_index("row").to_arrow()
         with duckdb.connect() as connection:
             connection.register("rows", rows)
-            found = connection.sql(f"SELECT row FROM rows WHERE {one.sql} ORDER BY row").fetchall()
-        assert [row for (row,) in found] == wanted
+            selected = connection.sql(f"SELECT row FROM rows WHERE {condition.sql} ORDER BY row").fetchall()
+        assert [row for (row,) in selected] == wanted
 
 
 def test_words_escape_what_a_terminal_would_obey() -> None:

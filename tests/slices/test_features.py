@@ -10,7 +10,7 @@ import pytest
 
 import safecal
 from safecal.errors import AlignmentError, DtypeError, MissingExtraError, ShapeError
-from safecal.slices.coding import BINS, coded
+from safecal.slices.discovery import BINS, code_feature
 from safecal.slices.features import Unreadable, columns_of, read_feature
 
 N = 3000
@@ -23,9 +23,9 @@ def predictions(rng: np.random.Generator) -> safecal.Predictions:
 
 
 def _left_out(predictions: safecal.Predictions, column: Any) -> str:
-    found = safecal.find_slices(predictions, {"odd": column, "even": np.arange(N) % 7})
-    assert found.features == ("even",)
-    return dict(found.left_out)["odd"]
+    slices = safecal.find_slices(predictions, {"odd": column, "even": np.arange(N) % 7})
+    assert slices.features == ("even",)
+    return dict(slices.left_out)["odd"]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_frequent_ones_among_very_many_categories_are_kept(rng: np.random.Genera
     wrong = np.where(often, 4.0, 1.0)
     predictions = safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / wrong)), logits=z)
     names = np.where(often, "often", np.arange(n).astype(str)).tolist()
-    found = safecal.find_slices(predictions, {"name": names})
-    assert [s.condition for s in found] == ["name is often"]
+    slices = safecal.find_slices(predictions, {"name": names})
+    assert [s.condition for s in slices] == ["name is often"]
 
 
 def test_a_missing_value_is_a_value_of_its_own(rng: np.random.Generator) -> None:
@@ -70,30 +70,30 @@ def test_a_missing_value_is_a_value_of_its_own(rng: np.random.Generator) -> None
     z, lab = rng.normal(0, 2, n), rng.normal(size=n)
     lab[rng.random(n) < 0.15] = np.nan
     predictions = safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / np.where(np.isnan(lab), 4, 1))), logits=z)
-    found = safecal.find_slices(predictions, {"lab": lab})
-    assert found[0].condition == "lab is missing"
-    assert found[0].n == np.isnan(lab).sum()
+    slices = safecal.find_slices(predictions, {"lab": lab})
+    assert slices[0].condition == "lab is missing"
+    assert slices[0].n == np.isnan(lab).sum()
 
 
 def test_a_feature_that_is_the_outcome_is_left_out_and_warned_of(rng: np.random.Generator) -> None:
     z = rng.normal(0, 2, N)
     y = rng.random(N) < 1 / (1 + np.exp(-z))
     with pytest.warns(UserWarning, match="`label` tells what happened"):
-        found = safecal.find_slices(safecal.bernoulli(y, logits=z), {"label": y, "x": rng.normal(size=N)})
-    assert found.left_out == (("label", "it tells what happened"),)
-    assert not len(found)
+        slices = safecal.find_slices(safecal.bernoulli(y, logits=z), {"label": y, "x": rng.normal(size=N)})
+    assert slices.left_out == (("label", "it tells what happened"),)
+    assert not len(slices)
     x = rng.normal(size=(N, 2))
     states = safecal.gaussian(x + rng.normal(size=(N, 2)), x, std=np.ones(2))
     with pytest.warns(UserWarning, match="`truth` tells what happened"):
-        found = safecal.find_slices(states, {"truth": states.x_true[:, 1], "x": x[:, 0]})  # type: ignore[attr-defined]
-    assert found.features == ("x",)
+        slices = safecal.find_slices(states, {"truth": states.x_true[:, 1], "x": x[:, 0]})  # type: ignore[attr-defined]
+    assert slices.features == ("x",)
 
 
 def test_a_feature_that_the_model_knows_as_well_is_kept(rng: np.random.Generator) -> None:
     side = rng.random(N) < 0.5
     y = side ^ (rng.random(N) < 0.001)
-    found = safecal.find_slices(safecal.bernoulli(y, np.where(side, 0.999, 0.001)), {"side": side})
-    assert found.features == ("side",)
+    slices = safecal.find_slices(safecal.bernoulli(y, np.where(side, 0.999, 0.001)), {"side": side})
+    assert slices.features == ("side",)
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_a_feature_that_the_model_knows_as_well_is_kept(rng: np.random.Generator
     ],
 )
 def test_python_objects_become_plain_columns(raw: Any, kind: str, categories: tuple[Any, ...]) -> None:
-    found = read_feature(raw, "x", 3, "y_true")
-    assert (found.kind, found.categories) == (kind, categories)
-    assert found.missing().sum() == (0 if categories == ("1",) else 1) + (categories == ("1",))
+    feature = read_feature(raw, "x", 3, "y_true")
+    assert (feature.kind, feature.categories) == (kind, categories)
+    assert feature.missing().sum() == (0 if categories == ("1",) else 1) + (categories == ("1",))
 
 
 def test_every_library_gives_the_same_slices(rng: np.random.Generator) -> None:
@@ -188,26 +188,26 @@ def test_features_that_are_no_columns_are_refused(predictions: safecal.Predictio
 
 def test_cuts_are_round_numbers_and_dates(rng: np.random.Generator) -> None:
     x = rng.normal(50, 10, 5000)
-    found = coded(read_feature(x, "x", 5000, "y"), 100)
-    assert all(len(f"{cut}") <= 4 for cut in found.cuts)
-    assert not found.values
-    for k, cut in enumerate(found.cuts):
-        assert ((found.codes <= k) == (x < cut)).all()
+    coded = code_feature(read_feature(x, "x", 5000, "y"), 100)
+    assert all(len(f"{cut}") <= 4 for cut in coded.cuts)
+    assert not coded.values
+    for k, cut in enumerate(coded.cuts):
+        assert ((coded.codes <= k) == (x < cut)).all()
     days = np.datetime64("2020-01-01") + rng.integers(0, 2000, 5000)
-    found = coded(read_feature(days, "day", 5000, "y"), 100)
-    assert all(cut.endswith("-01") for cut in found.cuts[2:-2])
-    few = coded(read_feature(np.array([1, 2, 2, 5, 9] * 100), "few", 500, "y"), 100)
+    coded = code_feature(read_feature(days, "day", 5000, "y"), 100)
+    assert all(cut.endswith("-01") for cut in coded.cuts[2:-2])
+    few = code_feature(read_feature(np.array([1, 2, 2, 5, 9] * 100), "few", 500, "y"), 100)
     assert few.values == (1, 2, 5, 9)
     assert few.codes.max() < BINS
 
 
 def test_infinite_numbers_and_moments_make_no_odd_cut() -> None:
     x = np.array([-np.inf, 0.0, 1.0, np.inf] * 100)
-    found = coded(read_feature(x, "x", 400, "y"), 10)
-    assert all(np.isfinite(cut) for cut in found.cuts)
+    coded = code_feature(read_feature(x, "x", 400, "y"), 10)
+    assert all(np.isfinite(cut) for cut in coded.cuts)
     moments = np.datetime64("2024-01-01T00:00:00", "us") + np.arange(400)
-    found = coded(read_feature(moments, "at", 400, "y"), 10)
-    assert found.cuts[0].startswith("2024-01-01T00:00:00.0000")
+    coded = code_feature(read_feature(moments, "at", 400, "y"), 10)
+    assert coded.cuts[0].startswith("2024-01-01T00:00:00.0000")
 
 
 def test_other_things_that_hold_columns() -> None:
@@ -240,15 +240,15 @@ def test_a_density_has_slices_and_perhaps_no_temperature(rng: np.random.Generato
     predictions = safecal.density(
         x, log_density=lambda x: -np.abs(x), sampler=lambda rng: rng.laplace(size=600), draws=100, rng=0
     )
-    found = safecal.find_slices(predictions, {"site": site})
-    assert [s.condition for s in found] == ["site is b"]
-    assert np.isnan(found[0].temperature.value)
-    assert found.reach is None
+    slices = safecal.find_slices(predictions, {"site": site})
+    assert [s.condition for s in slices] == ["site is b"]
+    assert np.isnan(slices[0].temperature.value)
+    assert slices.reach is None
 
 
 def test_very_many_classes_are_not_compared_with_features(rng: np.random.Generator) -> None:
     n, classes = 60, 10_001
     happened = np.arange(n) * (classes - 1) // (n - 1)
     predictions = safecal.categorical(happened, logits=rng.normal(size=(n, classes)))
-    found = safecal.find_slices(predictions, {"x": np.arange(n) % 2})
-    assert found.features == ("x",)
+    slices = safecal.find_slices(predictions, {"x": np.arange(n) % 2})
+    assert slices.features == ("x",)

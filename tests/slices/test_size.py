@@ -18,12 +18,12 @@ def test_fifty_features_cost_ten_sorts_at_most(rng: np.random.Generator) -> None
     predictions = safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z)), logits=z)
     start = time.process_time()
     for column in columns.values():
-        np.sort(column)
+        np.sort(column, kind="stable")  # by comparisons; the other kind is 15 times as fast on some processors
     sorting = time.process_time() - start
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    found = safecal.find_slices(predictions, columns)
+    slices = safecal.find_slices(predictions, columns)
     assert time.process_time() - start < 10.0 * sorting
     taken = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert taken < 2 * 8 * n * len(columns)
-    assert not len(found)
+    assert not len(slices)

@@ -11,11 +11,11 @@ import safecal
 from safecal._sums.summary import as_sums
 from safecal.errors import DocumentError, FormError, OptionError, RangeError, ShapeError
 from safecal.inference.sum_bounds import Keys
-from safecal.judge.places import below_limit, slice_places
+from safecal.judge.decision import slice_places
+from safecal.judge.reasons import below_limit
 from safecal.options import Limits
-from safecal.slices import draw, seeking
-from safecal.slices.estimation import membership, shares_of_error
-from safecal.slices.reach import Reach
+from safecal.slices import draw, front_door
+from safecal.slices.estimation import Reach, membership, shares_of_error
 
 N = 4000
 
@@ -39,15 +39,15 @@ def _second(seed: int) -> Any:
 
 
 @pytest.fixture
-def found(rng: np.random.Generator) -> safecal.Slices:
+def slices(rng: np.random.Generator) -> safecal.Slices:
     predictions, columns, _ = _drawn(rng)
     return safecal.find_slices(predictions, columns)
 
 
 def test_a_planted_slice_is_found_and_said(rng: np.random.Generator) -> None:
     predictions, columns, inside = _drawn(rng)
-    found = safecal.find_slices(predictions, columns)
-    worst = found[0]
+    slices = safecal.find_slices(predictions, columns)
+    worst = slices[0]
     assert {c.feature for c in worst.conditions} == {"age", "site"}
     assert worst.ecd.low > 0.1
     assert worst.temperature.low > 2.0
@@ -55,25 +55,25 @@ def test_a_planted_slice_is_found_and_said(rng: np.random.Generator) -> None:
     assert worst.share == pytest.approx(worst.n / N)
     assert worst.estimated_on < 0.6 * worst.n
     assert worst.firm < worst.ecd.low
-    assert len(found) == len(list(found)) <= len(found.candidates) <= 6
+    assert len(slices) == len(list(slices)) <= len(slices.candidates) <= 6
     assert inside.sum() == pytest.approx(worst.n, rel=0.3)
-    assert worst.condition in repr(found)
+    assert worst.condition in repr(slices)
     assert str(worst).startswith(worst.condition)
 
 
 def test_the_numbers_of_a_slice_are_those_of_the_half_on_which_it_was_not_found(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     frame = pytest.importorskip("pandas").DataFrame(columns)
-    found = safecal.find_slices(predictions, columns, rng=7)
+    slices = safecal.find_slices(predictions, columns, rng=7)
     second = _second(7)
     excess, predicted = predictions.score().excess, predictions.score().predicted
-    for place, s in enumerate(found.candidates):
+    for place, s in enumerate(slices.candidates):
         rows = eval(s.pandas, {"frame": frame}).to_numpy()
         assert s.n == rows.sum()
-        there = rows & (second if place < 3 else ~second)
-        assert s.estimated_on == there.sum()
-        assert s.ecd.value == pytest.approx(excess[there].mean(), rel=1e-9)
-        assert s.predicted == pytest.approx(predicted[there].mean(), rel=1e-9)
+        other_half = rows & (second if place < 3 else ~second)
+        assert s.estimated_on == other_half.sum()
+        assert s.ecd.value == pytest.approx(excess[other_half].mean(), rel=1e-9)
+        assert s.predicted == pytest.approx(predicted[other_half].mean(), rel=1e-9)
 
 
 def test_rows_of_the_other_half_have_no_part_in_the_search(rng: np.random.Generator) -> None:
@@ -91,25 +91,25 @@ def test_rows_of_the_other_half_have_no_part_in_the_search(rng: np.random.Genera
 def test_under_confident_slices_are_found_the_other_way_round(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng, times=0.3)
     assert not len(safecal.find_slices(predictions, columns))
-    found = safecal.find_slices(predictions, columns, direction="under")
-    assert found[0].ecd.high < 0.0
-    assert found[0].firm > found[0].ecd.high
-    assert "under-confident slice" in found.sentence
+    slices = safecal.find_slices(predictions, columns, direction="under")
+    assert slices[0].ecd.high < 0.0
+    assert slices[0].firm > slices[0].ecd.high
+    assert "under-confident slice" in slices.sentence
     calm = safecal.find_slices(_drawn(rng, 1.0)[0], columns, direction="under")
     assert "logits 2 times too small" in calm.sentence
 
 
 def test_finding_none_says_what_would_have_been_found(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng, 1.0)
-    found = safecal.find_slices(predictions, columns)
-    assert not len(found)
-    assert found.reach is not None
-    assert found.reach.chance >= 0.9
-    assert str(found.reach) in found.sentence
+    slices = safecal.find_slices(predictions, columns)
+    assert not len(slices)
+    assert slices.reach is not None
+    assert slices.reach.chance >= 0.9
+    assert str(slices.reach) in slices.sentence
     larger = safecal.find_slices(predictions, columns, min_share=0.3)
     assert larger.reach is None or larger.reach.share >= 0.3
     fewer = safecal.find_slices(*_drawn(rng, 1.0, 1500)[:2])
-    assert fewer.reach is None or fewer.reach.share > found.reach.share
+    assert fewer.reach is None or fewer.reach.share > slices.reach.share
     few = safecal.find_slices(*_drawn(rng, 1.0, 60)[:2])
     assert few.sentence.endswith("is not known: there are too few rows, or too vague predictions.")
     assert "a temperature of 3" in str(Reach(0.1, 3.0, 0.95, False))
@@ -124,16 +124,16 @@ def test_rows_without_weight_make_no_promise(rng: np.random.Generator) -> None:
 
 
 def test_a_few_rows_are_not_told_that_a_feature_is_their_outcome() -> None:
-    found = safecal.find_slices(safecal.bernoulli([0, 1], [0.3, 0.4]), {"x": [1, 2]})
-    assert found.features == ("x",)
+    slices = safecal.find_slices(safecal.bernoulli([0, 1], [0.3, 0.4]), {"x": [1, 2]})
+    assert slices.features == ("x",)
 
 
 def test_depth_one_has_one_condition_and_depth_three_may_have_three(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     for depth in (1, 3):
-        found = safecal.find_slices(predictions, columns, depth=depth)
-        assert max(len(s.conditions) for s in found.candidates) <= depth
-        assert len(found)
+        slices = safecal.find_slices(predictions, columns, depth=depth)
+        assert max(len(s.conditions) for s in slices.candidates) <= depth
+        assert len(slices)
 
 
 def test_a_global_temperature_is_not_taken_for_a_slice(rng: np.random.Generator) -> None:
@@ -150,9 +150,9 @@ def test_clusters_stay_in_one_half_and_widen_the_intervals(rng: np.random.Genera
     second = draw.Halves(3, range(N // 5), np.full(N // 5, 5)).of_rows(np.arange(N), clusters, "y_true")
     assert (second.reshape(-1, 5) == second.reshape(-1, 5)[:, :1]).all()
     assert second.mean() == pytest.approx(0.5, abs=0.01)
-    found = safecal.find_slices(predictions, columns, cluster=clusters)
-    assert found[0].ecd.method == "t on clusters, together"
-    assert found.clustered
+    slices = safecal.find_slices(predictions, columns, cluster=clusters)
+    assert slices[0].ecd.method == "t on clusters, together"
+    assert slices.clustered
     calm = safecal.find_slices(_drawn(rng, 1.0)[0], columns, cluster=clusters)
     assert calm.sentence.endswith("is not known: rows come in clusters.")
 
@@ -160,9 +160,9 @@ def test_clusters_stay_in_one_half_and_widen_the_intervals(rng: np.random.Genera
 def test_weights_count(rng: np.random.Generator) -> None:
     predictions, columns, inside = _drawn(rng)
     weight = np.where(inside, 0.5, 2.0)
-    found = safecal.find_slices(predictions, columns, sample_weight=weight)
-    assert found[0].share < 0.5 * found[0].n / N
-    assert found.ecd == pytest.approx(safecal.evaluate(
+    slices = safecal.find_slices(predictions, columns, sample_weight=weight)
+    assert slices[0].share < 0.5 * slices[0].n / N
+    assert slices.ecd == pytest.approx(safecal.evaluate(
         predictions.happened, logits=predictions.values, sample_weight=weight).ecd)  # fmt: skip
 
 
@@ -171,17 +171,17 @@ def test_states_and_classes_and_densities_have_slices(rng: np.random.Generator) 
     site = rng.choice(list("ab"), n)
     spread = np.where(site == "b", 2.0, 1.0)[:, None]
     x = rng.normal(size=(n, 2)) * spread
-    found = safecal.find_slices(safecal.gaussian(x, np.zeros((n, 2)), std=np.ones(2)), {"site": site})
-    assert found[0].condition == "site is b"
-    assert found[0].temperature.value == pytest.approx(4.0, rel=0.2)
-    assert found.on == "spread"
-    assert json.dumps(found.to_dict(), allow_nan=False)
+    slices = safecal.find_slices(safecal.gaussian(x, np.zeros((n, 2)), std=np.ones(2)), {"site": site})
+    assert slices[0].condition == "site is b"
+    assert slices[0].temperature.value == pytest.approx(4.0, rel=0.2)
+    assert slices.on == "spread"
+    assert json.dumps(slices.to_dict(), allow_nan=False)
     z = rng.normal(0, 2, (n, 4))
     p = np.exp(z / np.where(site == "b", 4.0, 1.0)[:, None])
     y = (np.cumsum(p / p.sum(axis=1, keepdims=True), axis=1) < rng.random((n, 1))).sum(axis=1)
-    found = safecal.find_slices(safecal.categorical(y, logits=z), {"site": site})
-    assert found[0].condition == "site is b"
-    assert found.on == "confidence"
+    slices = safecal.find_slices(safecal.categorical(y, logits=z), {"site": site})
+    assert slices[0].condition == "site is b"
+    assert slices.on == "confidence"
 
 
 def test_an_impossible_outcome_makes_its_slice_infinite(rng: np.random.Generator) -> None:
@@ -190,43 +190,43 @@ def test_an_impossible_outcome_makes_its_slice_infinite(rng: np.random.Generator
     p = np.where(site == "b", 1.0, 0.5)
     y = rng.random(n) < np.where(site == "b", 0.9, 0.5)
     for cluster in (None, np.arange(n) // 2):
-        found = safecal.find_slices(safecal.bernoulli(y, p), {"site": site}, cluster=cluster)
-        assert found[0].condition == "site is b"
-        assert found[0].ecd.value == found[0].ecd.low == np.inf
-        assert safecal.Slices.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+        slices = safecal.find_slices(safecal.bernoulli(y, p), {"site": site}, cluster=cluster)
+        assert slices[0].condition == "site is b"
+        assert slices[0].ecd.value == slices[0].ecd.low == np.inf
+        assert safecal.Slices.from_dict(json.loads(json.dumps(slices.to_dict()))) == slices
 
 
-def test_same_rows_are_told_by_the_simplest_description(found: safecal.Slices) -> None:
-    assert len({s.conditions for s in found}) == len(found)
-    s = found.candidates[0]
+def test_same_rows_are_told_by_the_simplest_description(slices: safecal.Slices) -> None:
+    assert len({s.conditions for s in slices}) == len(slices)
+    s = slices.candidates[0]
     longer = replace(s, conditions=(*s.conditions, safecal.Condition("x", "<", 3, "number")))
-    assert seeking._merged([longer, s], [0, 1], lambda a, b: 0.98, over=True) == [1]
-    assert seeking._merged([longer, s], [0, 1], lambda a, b: 0.4, over=True) == [1, 0]
+    assert front_door._merge_alike([longer, s], [0, 1], lambda a, b: 0.98, over=True) == [1]
+    assert front_door._merge_alike([longer, s], [0, 1], lambda a, b: 0.4, over=True) == [1, 0]
 
 
-def test_documents_are_read_back_and_checked(found: safecal.Slices) -> None:
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert safecal.Slices.from_dict(document) == found
+def test_documents_are_read_back_and_checked(slices: safecal.Slices) -> None:
+    document = json.loads(json.dumps(slices.to_dict(), allow_nan=False))
+    assert safecal.Slices.from_dict(document) == slices
     for change in (
         {"found": [99]}, {"found": [0, 0]}, {"searched": N + 1}, {"direction": "under"}, {"reach": 3}, {"depth": 0}
     ):  # fmt: skip
         with pytest.raises(DocumentError):
             safecal.Slices.from_dict(document | change)
-    one = found[0].to_dict()
+    one = slices[0].to_dict()
     for change in ({"condition": "age >= 3"}, {"sql": "TRUE"}, {"estimated_on": N + 1}, {"conditions": []}):
         with pytest.raises(DocumentError):
             safecal.Slice.from_dict(one | change)
 
 
-def test_slices_are_frames_and_arrow_streams_and_pages(found: safecal.Slices) -> None:
+def test_slices_are_frames_and_arrow_streams_and_pages(slices: safecal.Slices) -> None:
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
-    assert found.to_frame("pandas")["condition"].tolist() == [s.condition for s in found]
-    assert found.to_frame("polars").equals(pl.DataFrame(pa.table(found)))
-    page = found._repr_html_()
+    assert slices.to_frame("pandas")["condition"].tolist() == [s.condition for s in slices]
+    assert slices.to_frame("polars").equals(pl.DataFrame(pa.table(slices)))
+    page = slices._repr_html_()
     assert "<svg" in page
     assert ">elsewhere</th>" in page
-    assert found[0].condition.replace(">=", "&gt;=") in page
-    display = found.plot()
+    assert slices[0].condition.replace(">=", "&gt;=") in page
+    display = slices.plot()
     assert repr(display).startswith("SlicesDisplay: ")
     pytest.importorskip("matplotlib.pyplot").close(display.figure_)
 
@@ -251,11 +251,11 @@ def test_a_search_tells_how_far_it_is_and_ctrl_c_leaves_what_was_found(rng: np.r
         if done > 0.2:
             raise KeyboardInterrupt
 
-    found = safecal.find_slices(predictions, columns, progress=stop)
-    assert found.interrupted
-    assert 0 < len(found.candidates) <= 3  # of the first half alone
-    assert found[0].ecd.low > 0.0
-    assert "stopped before its end" in repr(found)
+    slices = safecal.find_slices(predictions, columns, progress=stop)
+    assert slices.interrupted
+    assert 0 < len(slices.candidates) <= 3  # of the first half alone
+    assert slices[0].ecd.low > 0.0
+    assert "stopped before its end" in repr(slices)
 
 
 def test_beyond_a_million_rows_some_are_drawn_and_all_are_estimated(
@@ -263,18 +263,18 @@ def test_beyond_a_million_rows_some_are_drawn_and_all_are_estimated(
 ) -> None:
     monkeypatch.setattr(draw, "DRAWN", 3000)
     predictions, columns, _ = _drawn(rng)
-    found = safecal.find_slices(predictions, columns)
-    assert found.searched == 3000
-    assert "3000 of them drawn for the search" in found.sentence
-    assert found[0].estimated_on > 0.4 * found[0].n
+    slices = safecal.find_slices(predictions, columns)
+    assert slices.searched == 3000
+    assert "3000 of them drawn for the search" in slices.sentence
+    assert slices[0].estimated_on > 0.4 * slices[0].n
 
 
 def test_without_a_feature_there_is_no_slice(rng: np.random.Generator) -> None:
     predictions, _, _ = _drawn(rng)
-    found = safecal.find_slices(predictions, {"same": np.zeros(N)})
-    assert not found.candidates
-    assert repr(found).endswith("left out: same (its values are all alike)")
-    assert found.sentence.endswith("there is no feature to look at.")
+    slices = safecal.find_slices(predictions, {"same": np.zeros(N)})
+    assert not slices.candidates
+    assert repr(slices).endswith("left out: same (its values are all alike)")
+    assert slices.sentence.endswith("there is no feature to look at.")
 
 
 def test_wrong_arguments_are_refused(rng: np.random.Generator) -> None:
@@ -306,27 +306,27 @@ def test_an_evaluation_with_features_is_judged_by_its_slices(rng: np.random.Gene
     predictions, columns, _ = _drawn(rng, 5.0, 20_000)
     y, z = predictions.happened, predictions.values
     plain = safecal.evaluate(y, logits=z)
-    found = safecal.evaluate(y, logits=z, features=columns)
+    evaluation = safecal.evaluate(y, logits=z, features=columns)
     assert plain.verdict.decision != "UNSAFE"
-    assert found.verdict.decision == "UNSAFE"
-    place = found.verdict.where[0]
+    assert evaluation.verdict.decision == "UNSAFE"
+    place = evaluation.verdict.where[0]
     assert (place.type, place.shown, place.by) == ("slice", True, "ecd")
     assert place.ecd.low > place.limit == 0.2
-    assert f"where {place.label} it is over-confident" in found.verdict.reason
-    assert found.verdict.diagnosis is not None
-    assert found.verdict.diagnosis.cause == "only a slice"
-    assert found.slices is not None
-    assert found.slices.sentence in repr(found)
-    page = found._repr_html_()
+    assert f"where {place.label} it is over-confident" in evaluation.verdict.reason
+    assert evaluation.verdict.diagnosis is not None
+    assert evaluation.verdict.diagnosis.cause == "only a slice"
+    assert evaluation.slices is not None
+    assert evaluation.slices.sentence in repr(evaluation)
+    page = evaluation._repr_html_()
     assert ">For whom</figcaption>" in page
     assert "intervals hold together at 95" in page
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert safecal.Evaluation.from_dict(document) == found
-    assert found.judge(local_threshold=2.0).decision == plain.verdict.decision
-    higher = found.judge(level=0.99)
+    document = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
+    assert safecal.Evaluation.from_dict(document) == evaluation
+    assert evaluation.judge(local_threshold=2.0).decision == plain.verdict.decision
+    higher = evaluation.judge(level=0.99)
     assert higher.decision == "UNDETERMINED"  # the bounds were made at 95 %
     assert not higher.where[0].shown
-    average = found.judge(rule="average")
+    average = evaluation.judge(rule="average")
     assert not average.where
     with pytest.raises(DocumentError, match="as many rows in its `slices`"):
         safecal.Evaluation.from_dict(document | {"slices": document["slices"] | {"n": 20_001}})
@@ -345,15 +345,15 @@ def test_a_lower_level_does_not_make_safe_what_was_never_looked_at_closely(rng: 
     assert not again.where[0].shown
 
 
-def test_a_candidate_that_is_not_listed_is_judged(found: safecal.Slices) -> None:
+def test_a_candidate_that_is_not_listed_is_judged(slices: safecal.Slices) -> None:
     """Of two with about the same rows the simpler one is listed; the other may be the one beyond the limit."""
-    worst = max(found.candidates, key=lambda s: s.firm)
+    worst = max(slices.candidates, key=lambda s: s.firm)
     assert worst.firm > 0.1
     limits = Limits(local_threshold=0.1)
     mild = replace(worst, ecd=replace(worst.ecd, value=0.05, low=0.01, high=0.09), firm=0.005)
-    listed = replace(found, found=(mild,), candidates=(mild, worst))
+    listed = replace(slices, found=(mild,), candidates=(mild, worst))
     assert [(place.name, place.shown) for place in slice_places(listed, limits)] == [(worst.condition, True)]
-    both = replace(found, found=(worst,), candidates=(mild, worst))
+    both = replace(slices, found=(worst,), candidates=(mild, worst))
     assert [place.name for place in slice_places(both, limits)] == [worst.condition]
     assert not slice_places(replace(both, direction="under"), limits)
 
@@ -364,39 +364,39 @@ def test_a_search_that_was_stopped_is_not_safe(rng: np.random.Generator) -> None
     def stop(done: float) -> None:
         raise KeyboardInterrupt
 
-    found = predictions.evaluate(features=columns, progress=stop)
-    assert found.verdict.on_average == "SAFE"
-    assert found.verdict.decision == "UNDETERMINED"
-    assert "the search for slices was stopped before its end" in found.verdict.reason
+    evaluation = predictions.evaluate(features=columns, progress=stop)
+    assert evaluation.verdict.on_average == "SAFE"
+    assert evaluation.verdict.decision == "UNDETERMINED"
+    assert "the search for slices was stopped before its end" in evaluation.verdict.reason
 
 
 def test_slices_of_a_model_that_is_wrong_everywhere_are_not_shown_to_be_worse(rng: np.random.Generator) -> None:
     z, columns = rng.normal(0, 2, 6000), {"site": rng.choice(list("abcd"), 6000), "x": rng.normal(size=6000)}
     predictions = safecal.bernoulli(rng.random(6000) < 1 / (1 + np.exp(-z / 2.5)), logits=z)
-    found = safecal.find_slices(predictions, columns)
-    assert len(found)
-    assert {s.compared for s in found} == {"alike"}
-    assert "shown to be worse than the other rows." in found.sentence
-    assert f"not shown to be worse than the other rows, whose ECD is {found[0].elsewhere:+.3f}" in repr(found)
+    slices = safecal.find_slices(predictions, columns)
+    assert len(slices)
+    assert {s.compared for s in slices} == {"alike"}
+    assert "shown to be worse than the other rows." in slices.sentence
+    assert f"not shown to be worse than the other rows, whose ECD is {slices[0].elsewhere:+.3f}" in repr(slices)
     worse = np.where(columns["site"] == "c", 8.0, 1.6)
-    found = safecal.find_slices(
+    slices = safecal.find_slices(
         safecal.bernoulli(rng.random(6000) < 1 / (1 + np.exp(-z / worse)), logits=z), columns
     )  # fmt: skip
-    assert found[0].condition == "site is c"
-    assert found[0].compared == "above"
-    assert found[0].beyond.low > 0.0
-    assert "shown to be worse" not in found.sentence
-    below = replace(found[0], beyond=replace(found[0].beyond, value=-0.2, low=-0.3, high=-0.1))
-    assert "no worse than the other rows" in repr(replace(found, found=(below,)))
+    assert slices[0].condition == "site is c"
+    assert slices[0].compared == "above"
+    assert slices[0].beyond.low > 0.0
+    assert "shown to be worse" not in slices.sentence
+    below = replace(slices[0], beyond=replace(slices[0].beyond, value=-0.2, low=-0.3, high=-0.1))
+    assert "no worse than the other rows" in repr(replace(slices, found=(below,)))
 
 
 def test_a_slice_of_two_percent_at_the_end_of_a_number_is_found(rng: np.random.Generator) -> None:
     n = 20_000
     z, x = rng.normal(0, 2, n), rng.normal(size=n)
     wrong = np.where(x >= np.quantile(x, 0.98), 5.0, 1.0)
-    found = safecal.find_slices(safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / wrong)), logits=z), {"x": x})
-    assert found[0].conditions[0].operator == ">="
-    assert found[0].share < 0.03
+    slices = safecal.find_slices(safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / wrong)), logits=z), {"x": x})
+    assert slices[0].conditions[0].operator == ">="
+    assert slices[0].share < 0.03
 
 
 def test_few_rows_are_bounded_by_their_skewness_and_by_the_spread_of_the_model(rng: np.random.Generator) -> None:
@@ -408,24 +408,24 @@ def test_few_rows_are_bounded_by_their_skewness_and_by_the_spread_of_the_model(r
 
 def test_slices_below_the_limit_are_named_beside_safe(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng, 2.0, 20_000)
-    found = predictions.evaluate(features=columns)
-    assert found.verdict.decision == "SAFE"
-    assert found.slices is not None
-    worst = max(found.slices, key=lambda s: s.ecd.value)
-    said = found.verdict.reason
-    assert "no slice" not in said
-    many = len(found.slices)
+    evaluation = predictions.evaluate(features=columns)
+    assert evaluation.verdict.decision == "SAFE"
+    assert evaluation.slices is not None
+    worst = max(evaluation.slices, key=lambda s: s.ecd.value)
+    reason = evaluation.verdict.reason
+    assert "no slice" not in reason
+    many = len(evaluation.slices)
     start = "1 slice is" if many == 1 else f"{many} slices are"
-    assert f"But {start} over-confident, below the limit of 0.2 nat" in said
-    assert f"where {worst.condition}, ECD is {worst.ecd.value:.3g} nat" in said
-    assert f"and T is {worst.temperature.value:.3g}." in said
+    assert f"But {start} over-confident, below the limit of 0.2 nat" in reason
+    assert f"where {worst.condition}, ECD is {worst.ecd.value:.3g} nat" in reason
+    assert f"and T is {worst.temperature.value:.3g}." in reason
     assert "2 slices are over-confident, below the limit of 0.2 nat; the worst: where " in below_limit(
-        replace(found.slices, found=(worst, worst)), found.verdict.limits
+        replace(evaluation.slices, found=(worst, worst)), evaluation.verdict.limits
     )
-    text = repr(found.slices).splitlines()
+    text = repr(evaluation.slices).splitlines()
     assert max(map(len, text)) < 80
     whole = f"{worst.condition} and {worst.condition} and {worst.condition}"
-    wrapped = repr(replace(found.slices, found=(replace(worst, conditions=worst.conditions * 3),))).splitlines()
+    wrapped = repr(replace(evaluation.slices, found=(replace(worst, conditions=worst.conditions * 3),))).splitlines()
     assert max(map(len, wrapped)) < 80
     first, *rest = wrapped[wrapped.index(next(line for line in wrapped if line.startswith("---"))) + 1 :]
     below = rest[: rest.index(next(line for line in rest if line.startswith("---")))]
@@ -434,9 +434,9 @@ def test_slices_below_the_limit_are_named_beside_safe(rng: np.random.Generator) 
 
 def test_a_calibrated_evaluation_with_features_stays_safe(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng, 1.0)
-    found = predictions.evaluate(features=columns)
-    assert found.verdict.decision == "SAFE"
-    assert "no slice of its features shows it" in found.verdict.reason
+    evaluation = predictions.evaluate(features=columns)
+    assert evaluation.verdict.decision == "SAFE"
+    assert "no slice of its features shows it" in evaluation.verdict.reason
     with pytest.raises(OptionError, match="by_label"):
         safecal.evaluate([[1, 0]] * 4, [[0.5, 0.5]] * 4, by_label=True, features={"x": range(4)})
 
@@ -459,5 +459,5 @@ def test_the_shadow_of_a_better_slice_is_not_printed(rng: np.random.Generator) -
     columns = {name: rng.choice(list("abcd"), n).tolist() for name in ("site", "device", "ward")}
     inside = (np.array(columns["site"]) == "c") & (np.array(columns["device"]) == "a")
     predictions = safecal.bernoulli(rng.random(n) < 1 / (1 + np.exp(-z / np.where(inside, 6.0, 1.0))), logits=z)
-    found = safecal.find_slices(predictions, columns)
-    assert [s.condition for s in found] == ["site is c and device is a"]
+    slices = safecal.find_slices(predictions, columns)
+    assert [s.condition for s in slices] == ["site is c and device is a"]

@@ -11,10 +11,10 @@ import safecal
 from safecal.cli.main import main
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.engines.frames import evaluate_frame
-from safecal.errors import EngineError, OptionError
+from safecal.errors import EngineError, FormError, OptionError
 from safecal.slices import draw
 from safecal.slices.features import Kinds, Unreadable
-from safecal.slices.front_door import SliceStream
+from safecal.slices.two_passes import SliceStream
 
 N = 4000
 FEATURES = ["age", "seen", "site", "lab", "smoker"]
@@ -105,11 +105,21 @@ def _batches(rng: np.random.Generator, features: Any = None) -> Any:
 
 
 def test_rows_that_are_read_once_are_searched_as_long_as_they_fit(rng: np.random.Generator) -> None:
-    found = evaluate_batches(_batches(rng), once=True)
-    assert found.slices is not None
-    assert found.slices.features == ("x",)
+    evaluation = evaluate_batches(_batches(rng), once=True)
+    assert evaluation.slices is not None
+    assert evaluation.slices.features == ("x",)
     with pytest.raises(OptionError, match="can be read only once cannot be searched"):
         evaluate_batches(_batches(rng), max_rows=250, once=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"strategy": "quantile"}])
+def test_batches_that_do_not_come_again_are_refused(rng: np.random.Generator, options: Any) -> None:
+    spent = _batches(rng)()
+    said = (
+        "`batches` must return all batches, from the first, each time .* got 2000 rows the first time, and 0 the second"
+    )
+    with pytest.raises(FormError, match=said):
+        evaluate_batches(lambda: spent, max_rows=250, **options)
 
 
 def test_rows_that_come_in_another_order_are_refused(rng: np.random.Generator) -> None:
@@ -118,8 +128,8 @@ def test_rows_that_come_in_another_order_are_refused(rng: np.random.Generator) -
 
     def shuffled() -> Iterator[Batch]:
         turn[0] += 1
-        found = list(batches())
-        yield from found if turn[0] == 1 else found[::-1]
+        parts = list(batches())
+        yield from parts if turn[0] == 1 else parts[::-1]
 
     with pytest.raises(EngineError, match="another order when they were read again"):
         evaluate_batches(shuffled, max_rows=250)
@@ -127,12 +137,12 @@ def test_rows_that_come_in_another_order_are_refused(rng: np.random.Generator) -
 
 def test_a_column_that_holds_words_in_some_part_is_text_in_all(rng: np.random.Generator) -> None:
     texts = [["1", "2"], ["3", "a few"], [None, None], ["1", "1"]]
-    found = evaluate_batches(
+    evaluation = evaluate_batches(
         _batches(rng, lambda k: {"x": rng.normal(size=500), "many": np.array(texts[k] * 250, dtype=object)}),
         max_rows=250,
     ).slices
-    assert found is not None
-    assert found.features == ("x", "many")
+    assert evaluation is not None
+    assert evaluation.features == ("x", "many")
     kinds = Kinds("many", np.asarray)
     kinds.add(np.array([1.5, np.nan]))
     kinds.add(np.array(["a", None], dtype=object))
@@ -147,7 +157,7 @@ def test_a_column_that_holds_words_in_some_part_is_text_in_all(rng: np.random.Ge
 
 
 def test_a_draw_of_parts_is_a_draw_of_all_and_holds_little(rng: np.random.Generator) -> None:
-    wanted = draw.drawn_of(10_000, 5, 300)
+    wanted = draw.drawn_rows(10_000, 5, 300)
     assert len(wanted) == 300
     assert wanted.mean() == pytest.approx(5000, abs=600)
     parts = draw.Draw(5, 300)
@@ -156,11 +166,11 @@ def test_a_draw_of_parts_is_a_draw_of_all_and_holds_little(rng: np.random.Genera
         rows = slice(start, min(start + 70, 10_000))
         parts.add(safecal.bernoulli(p[rows] > 0.5, p[rows]), p[rows], None, {"x": p[rows]})
         assert sum(len(part.noise) for part in parts._parts) <= 450
-    found = parts.drawn()
-    assert found.rows.tolist() == wanted.tolist()
-    assert found.weight is not None
-    assert found.weight.tolist() == found.features["x"].tolist() == p[wanted].tolist()
-    assert found.predictions.n == 300
+    drawn = parts.drawn()
+    assert drawn.rows.tolist() == wanted.tolist()
+    assert drawn.weight is not None
+    assert drawn.weight.tolist() == drawn.features["x"].tolist() == p[wanted].tolist()
+    assert drawn.predictions.n == 300
 
 
 def test_a_stream_without_conditions_finds_nothing(rng: np.random.Generator) -> None:
@@ -169,6 +179,6 @@ def test_a_stream_without_conditions_finds_nothing(rng: np.random.Generator) -> 
     rows = safecal.bernoulli(p > 0.5, p)
     stream.add(rows, None, None, {"same": np.zeros(100)})
     stream.search(None)
-    found = stream.slices(rows.tally(by=stream.numbers(rows, None, {"same": np.zeros(100)})))
-    assert not found.candidates
-    assert found.left_out == (("same", "its values are all alike"),)
+    slices = stream.slices(rows.tally(by=stream.numbers(rows, None, {"same": np.zeros(100)})))
+    assert not slices.candidates
+    assert slices.left_out == (("same", "its values are all alike"),)

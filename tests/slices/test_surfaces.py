@@ -11,7 +11,7 @@ import pytest
 import safecal
 from safecal.cli.main import main
 from safecal.cli.terminal import searching
-from safecal.inputs.values import from_text, known
+from safecal.inputs.values import feature_column, from_text
 
 N = 8000
 
@@ -40,12 +40,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])
 def test_features_are_named_on_the_command_line(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(folder / name), "--features", "all", "--json"]) == 0
-    found = safecal.Evaluation.from_dict(json.loads(capsys.readouterr().out))
-    assert found.slices is not None
-    assert found.slices.features == ("age", "seen", "site")
-    assert found.slices.left_out == (("note", "none of its 8000 values is frequent enough"),)
-    assert found.slices[0].conditions[0].feature == "age"
-    assert found.verdict.decision == "UNSAFE"
+    evaluation = safecal.Evaluation.from_dict(json.loads(capsys.readouterr().out))
+    assert evaluation.slices is not None
+    assert evaluation.slices.features == ("age", "seen", "site")
+    assert evaluation.slices.left_out == (("note", "none of its 8000 values is frequent enough"),)
+    assert evaluation.slices[0].conditions[0].feature == "age"
+    assert evaluation.verdict.decision == "UNSAFE"
     assert main(["evaluate", str(folder / name), "--features", "site,seen"]) == 0
     text = capsys.readouterr().out
     assert "intervals hold together at 95 %" in text  # everybody is worse off, so something is found there, too
@@ -71,11 +71,11 @@ def test_the_report_says_for_whom(folder: Path, tmp_path: Path) -> None:
 def test_the_report_of_a_safe_model_names_its_slices_first(tmp_path: Path, rng: np.random.Generator) -> None:
     z, site = rng.normal(0, 2, 20_000), rng.integers(0, 10, 20_000)
     happened = rng.random(20_000) < 1 / (1 + np.exp(-z / np.where(site == 3, 1.7, 1.0)))
-    found = safecal.bernoulli(happened, logits=z).evaluate(features={"site": site.astype(str)})
-    assert found.verdict.decision == "SAFE"
-    found.report(tmp_path / "page.html")
+    evaluation = safecal.bernoulli(happened, logits=z).evaluate(features={"site": site.astype(str)})
+    assert evaluation.verdict.decision == "SAFE"
+    evaluation.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Its confidence can be trusted, but less in a slice of the rows" in text
+    assert "Its confidence can be trusted, but less so in a slice of the rows" in text
     assert "Rely on it less in these slices." in text
     assert "It is over-confident where site is 3 (ECD" in text
 
@@ -96,12 +96,12 @@ def test_columns_of_features_keep_what_they_hold() -> None:
     pl, pa = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
     days = [dt.date(2024, 1, 1), None]
     for raw in (pl.Series(days), pa.array(days), np.array(["2024-01-01", "NaT"], "M8[D]")):
-        found = known(raw, "day")
-        assert found.dtype.kind == "M"
-        assert np.isnat(found).tolist() == [False, True]
-    assert known(pl.Series([1, None]), "x").tolist() == [1, None]
-    assert known(np.array([1.5, 2.5]), "x").tolist() == [1.5, 2.5]
-    assert known(pl.Series([[1.0, 2.0], [3.0, 4.0]]), "x").tolist() == [(1.0, 2.0), (3.0, 4.0)]
+        feature = feature_column(raw, "day")
+        assert feature.dtype.kind == "M"
+        assert np.isnat(feature).tolist() == [False, True]
+    assert feature_column(pl.Series([1, None]), "x").tolist() == [1, None]
+    assert feature_column(np.array([1.5, 2.5]), "x").tolist() == [1.5, 2.5]
+    assert feature_column(pl.Series([[1.0, 2.0], [3.0, 4.0]]), "x").tolist() == [(1.0, 2.0), (3.0, 4.0)]
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_text_of_a_file_becomes_what_it_spells(text: list[Any], wanted: list[Any
 
 
 def test_text_of_dates_becomes_dates() -> None:
-    found = from_text(np.array(["2024-01-01", None, "2024-01-02 12:30"], dtype=object))
-    assert found.astype("M8[m]").astype(str).tolist() == ["2024-01-01T00:00", "NaT", "2024-01-02T12:30"]
+    dates = from_text(np.array(["2024-01-01", None, "2024-01-02 12:30"], dtype=object))
+    assert dates.astype("M8[m]").astype(str).tolist() == ["2024-01-01T00:00", "NaT", "2024-01-02T12:30"]
     assert from_text(np.array(["2024-01-01", "2024-01-02"])).dtype.kind == "M"
     plain = np.arange(3)
     assert from_text(plain) is plain

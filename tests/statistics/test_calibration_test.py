@@ -47,21 +47,21 @@ def test_size(law: str, n: int) -> None:
                                                          (100, 10, 4.0), (2000, 30, 5.0)])  # fmt: skip
 def test_size_where_a_few_sharp_rows_stand_among_vague_ones(vague: int, sharp: int, log_odds: float) -> None:
     """Rows near one half are no surprises: what counts is how many the sharp ones may give."""
-    rng, repeats, found = np.random.default_rng([vague, sharp]), 400, []
+    rng, repeats, p_values = np.random.default_rng([vague, sharp]), 400, []
     for _ in range(repeats):
         z = np.concatenate([rng.normal(0.0, 0.1, vague), np.full(sharp, log_odds)])
         y = rng.random(len(z)) < special.expit(z)
-        found.append(calibration_test(safecal.bernoulli(y, logits=z)).p_value)
+        p_values.append(calibration_test(safecal.bernoulli(y, logits=z)).p_value)
     for alpha in (0.05, 0.01):
-        assert np.mean(np.array(found) <= alpha) <= alpha + error(alpha, repeats)
+        assert np.mean(np.array(p_values) <= alpha) <= alpha + error(alpha, repeats)
 
 
 @pytest.mark.parametrize("method", ["pearson3", "normal"])
 def test_sums_alone_hold_where_surprises_are_many(method: str) -> None:
     rng = np.random.default_rng(5)
     repeats = 1000
-    found = [calibration_test(draw("U(0, 1)", rng, 200).summary(), method=method).p_value for _ in range(repeats)]
-    assert abs(np.mean(np.array(found) <= 0.05) - 0.05) <= error(0.05, repeats)
+    p_values = [calibration_test(draw("U(0, 1)", rng, 200).summary(), method=method).p_value for _ in range(repeats)]
+    assert abs(np.mean(np.array(p_values) <= 0.05) - 0.05) <= error(0.05, repeats)
 
 
 def _tracks(rng: np.random.Generator, runs: int, steps: int) -> tuple[np.ndarray, float]:
@@ -70,12 +70,12 @@ def _tracks(rng: np.random.Generator, runs: int, steps: int) -> tuple[np.ndarray
     prior = (q + math.sqrt(q * q + 4.0 * q * r)) / 2.0  # the steady solution of the Riccati equation
     gain = prior / (prior + r)
     variance = (1.0 - gain) * prior
-    found = np.empty((runs, steps))
+    errors = np.empty((runs, steps))
     e = rng.normal(0.0, math.sqrt(variance), runs)
     for step in range(steps):
         e = (1.0 - gain) * (e + rng.normal(0.0, math.sqrt(q), runs)) - gain * rng.normal(0.0, math.sqrt(r), runs)
-        found[:, step] = e
-    return found, variance
+        errors[:, step] = e
+    return errors, variance
 
 
 def test_steps_of_a_track_are_not_independent() -> None:
@@ -100,14 +100,16 @@ def test_steps_of_a_track_are_not_independent() -> None:
 def test_a_single_step_of_many_tracks_needs_no_clusters() -> None:
     rng = np.random.default_rng(12)
     repeats = 1000
-    found = []
+    p_values = []
     for _ in range(repeats):
         e, variance = _tracks(rng, 50, 5)
-        found.append(calibration_test(safecal.gaussian(e[:, -1], np.zeros(50), var=variance)).p_value)
-    assert abs(np.mean(np.array(found) <= 0.05) - 0.05) <= error(0.05, repeats)
+        p_values.append(calibration_test(safecal.gaussian(e[:, -1], np.zeros(50), var=variance)).p_value)
+    assert abs(np.mean(np.array(p_values) <= 0.05) - 0.05) <= error(0.05, repeats)
 
 
 def test_power_against_logits_too_large() -> None:
     rng = np.random.default_rng(13)
-    found = [calibration_test(draw("U(0, 1)", rng, 500, 1.5), alternative="overconfident").p_value for _ in range(100)]
-    assert np.mean(np.array(found) <= 0.05) > 0.9
+    p_values = [
+        calibration_test(draw("U(0, 1)", rng, 500, 1.5), alternative="overconfident").p_value for _ in range(100)
+    ]
+    assert np.mean(np.array(p_values) <= 0.05) > 0.9

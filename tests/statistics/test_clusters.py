@@ -16,11 +16,10 @@ from safecal import Limits, Place
 from safecal._sums.tally import Tally
 from safecal.errors import UnavailableError
 from safecal.inference.bounds import Bounds
-from safecal.inference.dependence import clustered_bounds
 from safecal.inference.local import Local
 from safecal.inference.mistakes import clustered_ratios
-from safecal.inference.sum_bounds import bounds_by_key
-from safecal.judge.places import range_places
+from safecal.inference.sum_bounds import bounds_by_key, clustered_bounds
+from safecal.judge.decision import range_places
 
 pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over
 ALPHA = 0.025
@@ -40,8 +39,8 @@ def test_no_side_misses_more_often_than_it_says(kind: str, clusters: int, shape:
     truth, rows = true_ecd(kind, temperature), sizes(shape, clusters)
     missed = np.zeros(4)
     for _ in range(repeats):
-        found = draw(kind, rng, rows, temperature)
-        bounds = Bounds(Tally.of(found.predictions, cluster=found.codes))
+        drawn = draw(kind, rng, rows, temperature)
+        bounds = Bounds(Tally.of(drawn.predictions, cluster=drawn.codes))
         t, e = bounds.temperature(1.0 - 2.0 * ALPHA), bounds.interval(1.0 - 2.0 * ALPHA)
         missed += [t.high < temperature, e.high < truth, t.low > temperature, e.low > truth]
     assert (missed / repeats <= ALPHA + error(ALPHA, repeats)).all(), missed / repeats
@@ -61,8 +60,8 @@ def test_power_where_rows_depend_on_each_other_less(
     size = np.full(clusters, rows)
     rates = []
     for temperature in (1.0, 2.0):
-        found = [draw(kind, rng, size, temperature) for _ in range(repeats)]
-        rates.append([Bounds(Tally.of(d.predictions, cluster=d.codes)).temperature(0.95) for d in found])
+        samples = [draw(kind, rng, size, temperature) for _ in range(repeats)]
+        rates.append([Bounds(Tally.of(d.predictions, cluster=d.codes)).temperature(0.95) for d in samples])
     assert np.mean([t.high < 1.5 for t in rates[0]]) >= high
     assert np.mean([t.low > 1.5 for t in rates[1]]) >= low
 
@@ -129,18 +128,18 @@ def test_ranges_show_what_cancels_on_average(clusters: int, said: str, least: fl
         z = rng.normal(0.0, 2.0, len(codes))
         y = rng.random(len(codes)) < special.expit(z)
         z = z + 1.0 if said == "a shift of 1" else np.where(rng.random(len(codes)) < 0.3, 2.0, 0.45) * z
-        found = ranges(Drawn(safecal.bernoulli(y, logits=z), codes))
-        assert found  # suspected at least, so that the model is not called safe
-        shown.append(found[0].shown)
+        places = ranges(Drawn(safecal.bernoulli(y, logits=z), codes))
+        assert places  # suspected at least, so that the model is not called safe
+        shown.append(places[0].shown)
     assert np.mean(shown) >= least
 
 
 @pytest.mark.parametrize("kind", ["usual", "storm", "correlated", "independent", "10 sharp classes", "states"])
 def test_ranges_of_a_calibrated_model_are_hardly_ever_suspected(kind: str) -> None:
     rng, repeats = np.random.default_rng(len(kind)), 40
-    found = [ranges(draw(kind, rng, sizes("equal", clusters))) for clusters in (30, 100) for _ in range(repeats // 2)]
-    assert np.mean([bool(places) for places in found]) <= 0.05
-    assert not any(place.shown for places in found for place in places)
+    samples = [ranges(draw(kind, rng, sizes("equal", clusters))) for clusters in (30, 100) for _ in range(repeats // 2)]
+    assert np.mean([bool(places) for places in samples]) <= 0.05
+    assert not any(place.shown for places in samples for place in places)
 
 
 @pytest.mark.parametrize("kind", ["usual", "storm", "correlated", "independent", "10 classes"])
@@ -153,10 +152,10 @@ def test_the_ratio_of_mistakes(kind: str, clusters: int) -> None:
     missed = np.zeros(2)
     for _ in range(repeats):
         drawn = draw(kind, rng, sizes("equal", clusters), 2.0)
-        found = Tally.of(drawn.predictions, cluster=drawn.codes).clusters
-        assert found is not None
+        clusters_of_rows = Tally.of(drawn.predictions, cluster=drawn.codes).clusters
+        assert clusters_of_rows is not None
         places = np.zeros(clusters, dtype=np.intp), np.arange(clusters)
-        low, high = clustered_ratios(*places, found.sums, 1, ALPHA)
+        low, high = clustered_ratios(*places, clusters_of_rows.sums, 1, ALPHA)
         missed += [low[0] > made / announced, high[0] < made / announced]
     assert (missed / repeats <= ALPHA + error(ALPHA, repeats)).all(), missed / repeats
 

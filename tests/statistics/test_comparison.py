@@ -37,8 +37,8 @@ def pair(n: int, rng: np.random.Generator, factor: float, copies: int = 1) -> Co
 def rejected(n: int, factor: float, name: str, times: int, seed: int, copies: int = 1) -> tuple[float, float]:
     """Return how often a seemed better, and how often b."""
     rng = np.random.default_rng(seed)
-    found = [getattr(pair(n, rng, factor, copies), name).interval for _ in range(times)]
-    return float(np.mean([i.high < 0.0 for i in found])), float(np.mean([i.low > 0.0 for i in found]))
+    intervals = [getattr(pair(n, rng, factor, copies), name).interval for _ in range(times)]
+    return float(np.mean([i.high < 0.0 for i in intervals])), float(np.mean([i.low > 0.0 for i in intervals]))
 
 
 @pytest.mark.parametrize("n", [50, 100, 200, 1000])
@@ -132,15 +132,15 @@ def test_coverage_of_a_difference_that_exists() -> None:
     rng = np.random.default_rng(4)
     truth = pair(400_000, rng, 2.0).nll.interval.value
     for n in (60, 300):
-        found = [pair(n, rng, 2.0).nll.interval for _ in range(1000)]
-        covered = np.mean([i.low <= truth <= i.high for i in found])
+        intervals = [pair(n, rng, 2.0).nll.interval for _ in range(1000)]
+        covered = np.mean([i.low <= truth <= i.high for i in intervals])
         assert 0.93 <= covered <= 0.99  # an end is never nearer than what equal models do by chance
 
 
 def test_power() -> None:
     rng = np.random.default_rng(5)
-    found = [pair(300, rng, 2.0).ecd for _ in range(200)]
-    assert np.mean([d.interval.low > 0.0 for d in found]) > 0.9
+    differences = [pair(300, rng, 2.0).ecd for _ in range(200)]
+    assert np.mean([d.interval.low > 0.0 for d in differences]) > 0.9
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,11 @@ def _missed(law: str, temperature: float, n: int, repeats: int) -> dict[str, flo
     summaries = []
     for _ in range(repeats):
         tally = draw(law, rng, n, temperature).tally(bins=None)
-        found = Bounds(tally)
-        above["rows"] += truth > found.interval(LEVEL).high
-        above["temperature"] += temperature > found.temperature(LEVEL).high
+        bounds = Bounds(tally)
+        above["rows"] += truth > bounds.interval(LEVEL).high
+        above["temperature"] += temperature > bounds.temperature(LEVEL).high
         summaries.append(tally.summary)
-    above["sums"] = sum(truth > found.high for found in intervals_from_sums(as_sums(summaries), LEVEL))
+    above["sums"] = sum(truth > interval.high for interval in intervals_from_sums(as_sums(summaries), LEVEL))
     return {name: count / repeats for name, count in above.items()}
 
 
@@ -50,8 +50,8 @@ def test_the_bounds_of_rare_events_are_those_of_near_certain_ones(temperature: f
     likely = draw("p = .999", np.random.default_rng(n), n, temperature)
     rare = safecal.bernoulli(~likely.happened, np.full(n, 0.001))
     one, other = (Bounds(p.tally(bins=None)) for p in (likely, rare))
-    for found in (Bounds.interval, Bounds.temperature):
-        a, b = found(one, LEVEL), found(other, LEVEL)
+    for bound in (Bounds.interval, Bounds.temperature):
+        a, b = bound(one, LEVEL), bound(other, LEVEL)
         assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=1e-9)
     a, b = (interval_from_sums(p.summary(), LEVEL) for p in (likely, rare))
     assert (b.low, b.high) == pytest.approx((a.low, a.high), rel=1e-9)
@@ -61,14 +61,14 @@ def _alarms(law: str, groups: int, n: int, repeats: int) -> dict[str, float]:
     """Return how often some group of a calibrated model is called over-confident, or under-confident."""
     rng = np.random.default_rng([groups, n, len(law), ord(law[0])])
     by = np.repeat(np.arange(groups), n)
-    found = {"over": 0, "under": 0}
+    alarms = {"over": 0, "under": 0}
     for _ in range(repeats):
         predictions = draw(law, rng, groups * n)
         sums = tabulate(predictions, [by_group(predictions, by)], None)[0].sums
         low, high = bounds_by_key(sums, (1.0 - LEVEL) / 2.0 / groups)
-        found["over"] += bool((low > 0.0).any())
-        found["under"] += bool((high < 0.0).any())
-    return {name: count / repeats for name, count in found.items()}
+        alarms["over"] += bool((low > 0.0).any())
+        alarms["under"] += bool((high < 0.0).any())
+    return {name: count / repeats for name, count in alarms.items()}
 
 
 @pytest.mark.parametrize("n", [20, 200])

@@ -78,12 +78,12 @@ def assert_it_is_accessible(page: Any, least: int) -> None:
     page.evaluate(AXE.read_text(encoding="utf-8"))
     for scheme, which, few in (("light", "", least), ("dark", COLOURS, 0)):
         page.emulate_media(color_scheme=scheme)
-        found = page.evaluate(
+        audit = page.evaluate(
             f"axe.run({{{which}resultTypes: ['violations']}}).then(r => [r.violations, r.passes.length])"
         )
-        bad = [(fault["impact"], fault["id"], [n["html"] for n in fault["nodes"]]) for fault in found[0]]
+        bad = [(fault["impact"], fault["id"], [n["html"] for n in fault["nodes"]]) for fault in audit[0]]
         assert bad == [], scheme
-        assert found[1] > few
+        assert audit[1] > few
 
 
 def needs_axe() -> None:

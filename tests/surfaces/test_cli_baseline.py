@@ -44,9 +44,9 @@ def test_what_is_no_evaluation_is_refused(tmp_path: Path, safecal: Safecal) -> N
     words = ("evaluate", rows, "--y", "y", "--logits", "z", "--gate", "--baseline")
     said = safecal(*words, rows)
     assert said.status == 2
-    assert "must be a JSON document" in said.err
+    assert f"{rows} must be JSON; it is not" in said.err
     assert "Hint: write it with `safecal evaluate FILE --json" in said.err
-    assert "could not be read" in safecal(*words, tmp_path / "nothing.json").err
+    assert "nothing.json cannot be read: No such file" in safecal(*words, tmp_path / "nothing.json").err
     old = tmp_path / "old.json"
     old.write_text('{"kind": "safecal.evaluation", "version": 1}', encoding="ascii")
     assert "must be of version 2; got 1" in safecal(*words, old).err

@@ -57,9 +57,9 @@ def test_the_command_that_evaluate_offers_fixes_it(
     rows: Path, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    last = safecal("evaluate", "rows.csv", "--prob", "p").out.splitlines()[-1]
+    *_, what, last = safecal("evaluate", "rows.csv", "--prob", "p").out.splitlines()
     offered = "safecal recalibrate rows.csv --y y --prob p --save calibrator.json"
-    assert last == f"what fixes it: {offered}"
+    assert (what, last) == ("what fixes it:", offered)  # alone on its line, to be copied
     assert safecal(*offered.split()[1:], "--out", "fixed.csv").status == 0
 
     pl.read_csv("fixed.csv").drop("p").write_csv("alone.csv")  # what it wrote is found by its name
@@ -70,7 +70,9 @@ def test_the_command_that_evaluate_offers_fixes_it(
     assert "'p', 'calibrated' could be" in both.err
 
 
-def test_evaluate_offers_no_command_that_would_fail(rows: Path, safecal: Safecal) -> None:
+def test_evaluate_offers_no_command_that_would_fail(
+    rows: Path, safecal: Safecal, capsys: pytest.CaptureFixture[str]
+) -> None:
     table = pl.read_csv(rows)
     certain = table.with_columns(p=pl.when(pl.int_range(pl.len()) < 1).then(1.0 - pl.col("y")).otherwise("p"))
     certain.write_csv(rows)
@@ -80,7 +82,20 @@ def test_evaluate_offers_no_command_that_would_fail(rows: Path, safecal: Safecal
     pl.DataFrame({"x": LOG_ODDS, "mean": 0.0 * LOG_ODDS, "std": 0.5}).write_csv(rows)
     said = safecal("evaluate", rows, "--x", "x")
     assert "UNSAFE" in said.out
-    assert "what fixes it" not in said.out
+    assert "what fixes it:" not in said.out
+    *_, what, imported, read, fitted = said.out.splitlines()  # no command: lines of Python, which run
+    assert what == "what fixes it, in Python:"
+    exec(f"{imported}\n{read}\n{fitted}", {})
+    assert "safecal recalibration: 2000 rows, forecasts of a number" in capsys.readouterr().out
+
+
+def test_compare_names_files_and_columns(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    other = tmp_path / "other.csv"
+    pl.read_csv(rows).with_columns(y=1 - pl.col("y")).write_csv(other)
+    said = safecal("compare", rows, other, "--y", "y", "--prob", "p").err
+    got = f"got {1 - Y[0]:d} where `{rows}` has {Y[0]:d} at row 0, counting from 0 ({N} of {N} rows)."
+    assert f"safecal: `{other}` must have the same `y` as `{rows}`; {got}\n" in said
+    assert "`a`" not in said
 
 
 def test_compare_writes_a_page_and_a_picture(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
@@ -129,9 +144,9 @@ def test_recalibrate_fits_shows_saves_and_applies(
     assert "UNSAFE" in said.out
     calibrator = kind().fit(Y, **form)
     assert repr(calibrator) in said.out
-    found = pl.read_csv(out)
-    assert found.columns == ["y", "p", "z", "honest", "site", "day", "calibrated"]
-    assert np.allclose(found["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
+    written = pl.read_csv(out)
+    assert written.columns == ["y", "p", "z", "honest", "site", "day", "calibrated"]
+    assert np.allclose(written["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
     said = safecal("recalibrate", *words, "--apply", saved, "--out", again)
     assert said.status == 0, said.err
     assert np.allclose(pl.read_parquet(again)["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
@@ -146,7 +161,7 @@ def test_recalibrate_tries_maps(method: str, plain: bool, rows: Path, tmp_path: 
     assert said.status == 0, said.err
     want = library.recalibrate(Y, logits=2 * LOG_ODDS, method=method, safe=not plain)
     assert repr(want) in said.out
-    assert repr(want.map) in said.out
+    assert all(len(line) <= 80 for line in said.out.splitlines() if str(tmp_path) not in line)
     assert library.maps.from_dict(json.loads(saved.read_text())).to_dict() == want.map.to_dict()
     assert np.allclose(pl.read_csv(out)["calibrated"], want.apply(logits=2 * LOG_ODDS), rtol=1e-12, atol=0)
 
@@ -206,9 +221,9 @@ def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal, rng: np.rand
     out = tmp_path / "out.arrow"
     said = safecal("recalibrate", tmp_path / "rows.npz", "--out", out, "--plot", tmp_path / "picture.png")
     assert said.status == 0, said.err
-    found = pl.read_ipc(out)
-    assert found.columns[-3:] == ["calibrated_0", "calibrated_1", "calibrated_2"]
-    assert np.allclose(found.select(pl.sum_horizontal(found.columns[-3:])).to_series(), 1.0)
+    written = pl.read_ipc(out)
+    assert written.columns[-3:] == ["calibrated_0", "calibrated_1", "calibrated_2"]
+    assert np.allclose(written.select(pl.sum_horizontal(written.columns[-3:])).to_series(), 1.0)
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -217,7 +232,7 @@ def test_recalibrate_many_classes(tmp_path: Path, safecal: Safecal, rng: np.rand
     [
         (["--apply", "none.json", "--out", "x.csv"], "none.json cannot be read"),
         (["--apply", "c.json"], "say where with `--out FILE`"),
-        (["--out", "x.txt"], "rows are written as .csv"),
+        (["--out", "x.txt"], "`--out` must end in .csv"),
         (["--out", "x.csv", "--drop-missing"], "`--out` writes every row"),
         (["--alpha", "2"], "alpha"),
         (["--method", "safe", "--plain"], "`--plain` belongs to `--method auto`"),
@@ -231,7 +246,7 @@ def test_recalibrate_refuses(words: list[str], message: str, rows: Path, safecal
 
 
 def test_recalibrate_refuses_what_is_no_calibrator(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
-    for content, message in (("{}", "not a calibrator that safecal wrote"), ("{", "is not JSON")):
+    for content, message in (("{}", "not a calibrator that safecal wrote"), ("{", "must be JSON; it is not")):
         (tmp_path / "c.json").write_text(content)
         words = ["--apply", tmp_path / "c.json", "--out", tmp_path / "x.csv"]
         said = safecal("recalibrate", rows, "--prob", "p", *words)

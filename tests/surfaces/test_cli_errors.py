@@ -116,7 +116,14 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
         lambda f: _file(f, "y,a,b\n0,0.9,0.2\n"), ["--prob", "a", "--prob", "b"], "divide each row by its sum"
     ),
     "ties": (lambda f: _file(f, "y,p\n0.5,0.9\n1,0.3\n"), [], "a tie or a share is not an outcome"),
-    "both forms": (lambda f: _file(f, ROWS), ["--prob", "p", "--logits", "p"], "two forms of one prediction"),
+    "both forms": (lambda f: _file(f, ROWS), ["--prob", "p", "--logits", "p"], "`--prob` and `--logits` are two"),
+    "a score": (
+        lambda f: _file(f, "late,score\n1,0.9\n0,0.2\n"), ["--y", "late"],
+        "None has a name that says so: 'score' may be a probability (`--prob`), or log-odds (`--logits`).",
+    ),
+    "an outcome that no name tells": (
+        lambda f: _file(f, "late,z\n1,0.9\n0,0.2\n"), ["--logits", "z"], "--y COLUMN --logits z",
+    ),
     "label for one column": (
         lambda f: _file(f, ROWS), ["--label", "a"], "`--label` names the classes of several columns; got one column."
     ),
@@ -132,7 +139,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     "no bins": (lambda f: _file(f, ROWS), ["--bins", "0"], "bins"),
     "level": (lambda f: _file(f, ROWS), ["--level", "95"], "`--level` must be a number between 0 and 1; got '95'"),
     "threshold": (lambda f: _file(f, ROWS), ["--threshold", "-1"], "`--threshold` must be a number above 0"),
-    "a picture of no known kind": (lambda f: _file(f, ROWS), ["--plot", "x.bmp"], "a picture is written as"),
+    "a picture of no known kind": (lambda f: _file(f, ROWS), ["--plot", "x.bmp"], "`--plot` must end in .svg"),
     "a report in no folder": (lambda f: _file(f, ROWS), ["--report", "no/where/x.html"], "mkdir -p no/where"),
     "lists of unequal length": (
         lambda f: _file(f, '{"y": 0, "p": [0.5, 0.5]}\n{"y": 1, "p": [1.0]}\n', "rows.jsonl"), [],
@@ -204,6 +211,19 @@ def test_a_terminal_is_no_file(safecal: Safecal, monkeypatch: pytest.MonkeyPatch
     assert "safecal evaluate - < file.csv" in safecal("evaluate", "-").err
 
 
+def test_a_terminal_shows_messages_in_lines_that_fit(
+    tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _file(tmp_path, "late,score,depot,region,kind,of,parcel\n1,0.9,e,n,a,b,c\n")
+    plain = safecal("evaluate", path, "--y", "late").err
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    said = safecal("evaluate", path, "--y", "late").err
+    message, hint = said.split("\n\n")
+    assert max(len(line) for line in message.splitlines() if str(path) not in line) <= 79
+    assert " ".join(message.split()) == plain.split("\n\n")[0]
+    assert hint == f"Hint: safecal evaluate {path} --y late --prob score\n"  # to be copied
+
+
 @pytest.mark.parametrize("words", [["evaluate"], ["evaluate", "x", "--nonsense"], ["dance"], []])
 def test_wrong_words_end_with_status_2(words: list[str], safecal: Safecal) -> None:
     said = safecal(*words)
@@ -235,18 +255,38 @@ def test_hints_tell_a_shell_what_to_type(tmp_path: Path, safecal: Safecal) -> No
     assert "Hint: `safecal evaluate` with `--cluster` says how many more clusters would decide." in hints[1]
 
 
+def test_an_unclear_column_is_named_in_a_command_that_can_be_typed(tmp_path: Path, safecal: Safecal) -> None:
+    odd = _file(tmp_path, "label,score\n1,0.9\n0,0.2\n", "odd.csv")
+    for command in ("evaluate", "plan", "recalibrate"):
+        assert f"Hint: safecal {command} {odd} --y label --prob score\n" in safecal(command, odd).err
+    (tmp_path / "incoming").mkdir()
+    _file(tmp_path / "incoming", odd.read_bytes())
+    for words in (
+        ["compare", _file(tmp_path, ROWS), odd],
+        ["watch", tmp_path / "incoming", "--once", "--poll", 0.01, "--store", tmp_path / "store.sqlite"],
+        ["paper", "figures", "--out", tmp_path, "--predictions", odd],
+    ):  # which need more words than these
+        assert "Hint: add `--y label --prob score`." in safecal(*words).err
+
+
+def test_texts_for_a_language_model_must_be_there_before_it_is_loaded(tmp_path: Path, safecal: Safecal) -> None:
+    said = safecal("lm", "model", tmp_path / "none.jsonl", "--text", "given")
+    assert said.status == 2
+    assert "none.jsonl does not exist" in said.err
+
+
 def test_what_to_do_is_a_command_where_there_is_one(tmp_path: Path, safecal: Safecal) -> None:
     rng = np.random.default_rng(0)
     z, x = rng.normal(0, 2, 2000), rng.normal(0, 2, 500)
     y, p = rng.random(2000) < 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(-3 * z))
     classes = _npz(tmp_path, y=y.astype(int), p=p)
     summary = tmp_path / "summary.md"
-    said = safecal("evaluate", classes, "--summary", summary).out
-    assert "What to do: Run `safecal recalibrate` on other rows." in said
+    said = " ".join(safecal("evaluate", classes, "--summary", summary).out.split())
+    assert "What to do: Run `safecal recalibrate`, then judge it by rows that it was not fitted to." in said
     assert "safecal recalibrate" in summary.read_text(encoding="utf-8")
     states = _file(tmp_path, "truth,mean,std\n" + "\n".join(f"{a},0,1" for a in x), "states.csv")
     said = " ".join(safecal("evaluate", states, "--x", "truth").out.split())
-    assert "`safecal.SafeTemperature`, fitted in Python on other rows, finds by how much." in said
+    assert "`safecal.SafeTemperature` in Python finds by how much; judge it by rows that it was not fitted to." in said
 
 
 @pytest.mark.parametrize("command", ["watch", "compare", "plan", "recalibrate"])

@@ -50,8 +50,8 @@ def _file(path: str, columns: dict[str, Any], rows: int = 600) -> Path:
     rng = np.random.default_rng(0)
     z = rng.normal(0, 2, rows)
     y = rng.random(rows) < 1 / (1 + np.exp(-z))
-    found = {"y": y.astype(int), "p": 1 / (1 + np.exp(-4 * z))} | columns
-    pl.DataFrame(found).write_parquet(path)
+    frame = {"y": y.astype(int), "p": 1 / (1 + np.exp(-4 * z))} | columns
+    pl.DataFrame(frame).write_parquet(path)
     return Path(path)
 
 
@@ -67,23 +67,29 @@ def test_an_evaluation_and_its_parts_show_every_name() -> None:
     y, p = [0, 1] * 300, [0.99, 0.01] * 150 + [0.01, 0.99] * 150
     by = {f"{EVIL}1": [EVIL] * 300 + ["b"] * 300, f"{EVIL}2": [EVIL, "d"] * 300}
     for given in (by, {EVIL: by[f"{EVIL}1"]}):
-        found = safecal.evaluate(y, p, by=given)
+        evaluation = safecal.evaluate(y, p, by=given)
         key = (EVIL, EVIL) if len(given) == 2 else EVIL
-        texts = [found, found.verdict, found.groups, found.group_verdict(key), *found.verdict.where]
-        texts += [found.verdict.too_small, Baseline.of(found, found)]
+        texts = [
+            evaluation,
+            evaluation.verdict,
+            evaluation.groups,
+            evaluation.group_verdict(key),
+            *evaluation.verdict.where,
+        ]
+        texts += [evaluation.verdict.too_small, Baseline.of(evaluation, evaluation)]
         for one in texts:
             assert plain(str(one)), one
             assert plain(repr(one)), one
-        assert UNSEEN.search(found._repr_html_()) is None
+        assert UNSEEN.search(evaluation._repr_html_()) is None
 
 
 def test_class_names_are_shown() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.full(3, 0.3), 600)
-    found = safecal.evaluate([EVIL, "b", "c"] * 200, p, labels=[EVIL, "b", "c"])
-    assert found.verdict.decision == "UNSAFE"
-    assert plain(str(found))
-    assert plain(str(found.verdict))
+    evaluation = safecal.evaluate([EVIL, "b", "c"] * 200, p, labels=[EVIL, "b", "c"])
+    assert evaluation.verdict.decision == "UNSAFE"
+    assert plain(str(evaluation))
+    assert plain(str(evaluation.verdict))
 
 
 def test_alarms_and_refusals_show_every_name() -> None:
@@ -165,8 +171,8 @@ def test_watch_and_its_status_show_every_name(said: Any) -> None:
 def test_pages_hold_names_in_titles_attributes_and_documents() -> None:
     names = ["</title><script>alert(1)</script>", "</script><script>alert(1)</script>", '"><svg onload=alert(1)>', EVIL]
     by = list(itertools.islice(itertools.cycle(names), 600))
-    found = safecal.evaluate([0, 1] * 300, [0.99, 0.01] * 300, by={names[1]: by})
-    page = report_html(found, title=names[0] + EVIL, source=names[2], command=names[1])
+    evaluation = safecal.evaluate([0, 1] * 300, [0.99, 0.01] * 300, by={names[1]: by})
+    page = report_html(evaluation, title=names[0] + EVIL, source=names[2], command=names[1])
     assert "alert(1)</script>" not in page
     assert "<svg onload" not in page
     assert UNSEEN.search(page) is None

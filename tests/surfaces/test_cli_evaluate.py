@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,8 @@ def test_the_text_is_the_verdict_the_numbers_and_the_tables(tmp_path: Path, safe
     groups = library.evaluate(Y, P, by=SITE).groups
     assert groups is not None
     worst = groups.worst_first().labels
-    found = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in worst]
-    assert found == list(worst)
+    groups = [line.split()[0] for line in lines if line.split()[:1] and line.split()[0] in worst]
+    assert groups == list(worst)
     assert "Interval of ECD: skewness-corrected t" in said.out
 
 
@@ -98,7 +99,7 @@ def test_the_text_is_the_verdict_the_numbers_and_the_tables(tmp_path: Path, safe
         (["--threshold", "0.01"], {"threshold": 0.01}),
         (["--max-temperature", "1.01"], {"max_temperature": 1.01}),
         (["--level", "0.99"], {"level": 0.99}),
-        (["--clip", "0.05"], {"clip": 0.05}),
+        (["--clip", "0.02"], {"clip": 0.02}),
     ],
 )
 def test_every_option_is_that_of_the_library(
@@ -131,7 +132,7 @@ def test_the_gate_looks_at_groups_and_ranges(tmp_path: Path, safecal: Safecal) -
     pl.DataFrame({"y": Y, "z": z, "site": np.where(few, "few", "most")}).write_csv(path)
     said = safecal("evaluate", path, "--logits", "z", "--gate")
     assert said.status == 4  # a range is suspected
-    assert "?  suspected: more rows would tell" in said.out
+    assert "?  suspected: the estimate is beyond what is allowed, and its lower bound,\n" in said.out
     said = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate")
     assert said.status == 3
     assert "UNSAFE" in said.out
@@ -243,29 +244,48 @@ def test_rows_with_missing_values_are_left_out_when_asked_and_counted(tmp_path: 
     assert "`p` must not hold missing values" in said.err
     assert "row 7, counting from 0 (40 of 4000 rows)" in said.err
     assert "--drop-missing" in said.err
-    said = safecal("evaluate", path, "--drop-missing", "--json")
-    assert said.err == "safecal: left out 40 of 4000 rows with missing values, the first at row 7.\n"
+    said = safecal("evaluate", path, "--drop-missing", "--json", "--report", tmp_path / "page.html")
+    assert said.err == f"safecal: {LEFT_OUT}\n"
     keep = np.arange(N) % 100 != 7
-    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(Y[keep], P[keep])
+    _same_but_for_the_note(Evaluation.from_dict(json.loads(said.out)), library.evaluate(Y[keep], P[keep]))
+    assert f"Note: {LEFT_OUT}" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert LEFT_OUT in " ".join(safecal("evaluate", path, "--drop-missing").out.split())
+
+
+@pytest.mark.parametrize("command", ["compare", "recalibrate", "plan"])
+def test_other_commands_count_them_too(command: str, tmp_path: Path, safecal: Safecal) -> None:
+    holes = [None if k % 100 == 7 else float(p) for k, p in enumerate(P)]
+    path = _write(tmp_path, "csv", pl.DataFrame({"y": Y, "p": holes}))
+    said = safecal(command, *([path] * (2 if command == "compare" else 1)), "--drop-missing")
+    assert f"safecal: {LEFT_OUT}\n" in said.err
+
+
+LEFT_OUT = "left out 40 of 4000 rows with missing values, the first at row 7."
+
+
+def _same_but_for_the_note(evaluation: Evaluation, other: Evaluation) -> None:
+    assert evaluation.notes == (LEFT_OUT,)
+    assert replace(evaluation, tally=replace(evaluation.tally, notes=())) == other
 
 
 def test_rows_without_a_cluster_are_left_out_when_asked(tmp_path: Path, safecal: Safecal) -> None:
     holes = [None if k % 100 == 7 else int(day) for k, day in enumerate(DAY)]
     path = _write(tmp_path, "parquet", pl.DataFrame({"y": Y, "p": P, "day": holes}))
     said = safecal("evaluate", path, "--cluster", "day", "--drop-missing", "--json")
-    assert said.err == "safecal: left out 40 of 4000 rows with missing values, the first at row 7.\n"
+    assert said.err == f"safecal: {LEFT_OUT}\n"
     keep = np.arange(N) % 100 != 7
-    assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(Y[keep], P[keep], cluster=DAY[keep])
+    wanted = library.evaluate(Y[keep], P[keep], cluster=DAY[keep])
+    _same_but_for_the_note(Evaluation.from_dict(json.loads(said.out)), wanted)
 
 
-def _approx(found: Evaluation, whole: Evaluation) -> None:
-    assert found.n == whole.n
-    assert found.bins is not None
+def _approx(evaluation: Evaluation, whole: Evaluation) -> None:
+    assert evaluation.n == whole.n
+    assert evaluation.bins is not None
     assert whole.bins is not None
-    assert [s.n for s in found.bins.summaries] == [s.n for s in whole.bins.summaries]
+    assert [s.n for s in evaluation.bins.summaries] == [s.n for s in whole.bins.summaries]
     for name in ("ecd", "nll", "ece", "esce", "brier", "accuracy", "bias"):
-        assert getattr(found, name) == pytest.approx(getattr(whole, name), rel=1e-9), name
-    assert found.histogram.median == pytest.approx(whole.histogram.median)
+        assert getattr(evaluation, name) == pytest.approx(getattr(whole, name), rel=1e-9), name
+    assert evaluation.histogram.median == pytest.approx(whole.histogram.median)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
@@ -274,18 +294,18 @@ def test_beyond_max_rows_sums_give_the_same_answers(
 ) -> None:
     monkeypatch.setattr("safecal.inputs.sources.BATCH", 1000)
     path = _write(tmp_path, kind)
-    found = Evaluation.from_dict(json.loads(safecal("evaluate", path, "--max-rows", 1500, "--json").out))
-    _approx(found, WHOLE)
-    assert found.verdict.decision == WHOLE.verdict.decision
-    assert (found.test.method, found.test.reason) == (WHOLE.test.method, WHOLE.test.reason)
-    assert found.test.p_value == pytest.approx(WHOLE.test.p_value, rel=1e-6)
+    evaluation = Evaluation.from_dict(json.loads(safecal("evaluate", path, "--max-rows", 1500, "--json").out))
+    _approx(evaluation, WHOLE)
+    assert evaluation.verdict.decision == WHOLE.verdict.decision
+    assert (evaluation.test.method, evaluation.test.reason) == (WHOLE.test.method, WHOLE.test.reason)
+    assert evaluation.test.p_value == pytest.approx(WHOLE.test.p_value, rel=1e-6)
     for name in ("interval", "temperature"):
-        a, b = getattr(found, name), getattr(WHOLE, name)
+        a, b = getattr(evaluation, name), getattr(WHOLE, name)
         assert a.method == b.method
         assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), rel=1e-6)
-    assert found.reliability is not None
+    assert evaluation.reliability is not None
     assert WHOLE.reliability is not None
-    assert found.reliability.ece_quantile == pytest.approx(WHOLE.reliability.ece_quantile, rel=1e-9)
+    assert evaluation.reliability.ece_quantile == pytest.approx(WHOLE.reliability.ece_quantile, rel=1e-9)
 
 
 @pytest.mark.proof
@@ -295,15 +315,15 @@ def test_beyond_max_rows_groups_weights_and_clusters(
     monkeypatch.setattr("safecal.inputs.sources.BATCH", 1000)
     path = _write(tmp_path, "parquet")
     words = ["--by", "site", "--cluster", "day", "--sample-weight", "weight", "--json", "--max-rows", 1500]
-    found = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
+    evaluation = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
     whole = library.evaluate(Y, P, by={"site": SITE}, cluster=DAY, sample_weight=WEIGHT)
-    _approx(found, whole)
-    assert found.groups is not None
+    _approx(evaluation, whole)
+    assert evaluation.groups is not None
     assert whole.groups is not None
-    assert {k: s.n for k, s in found.groups.items()} == {k: s.n for k, s in whole.groups.items()}
-    assert found.test.method == whole.test.method == "cluster"
-    assert found.test.p_value == pytest.approx(whole.test.p_value, rel=1e-9)
-    assert found.interval.low == pytest.approx(whole.interval.low, rel=0.2)
+    assert {k: s.n for k, s in evaluation.groups.items()} == {k: s.n for k, s in whole.groups.items()}
+    assert evaluation.test.method == whole.test.method == "cluster"
+    assert evaluation.test.p_value == pytest.approx(whole.test.p_value, rel=1e-9)
+    assert evaluation.interval.low == pytest.approx(whole.interval.low, rel=0.2)
 
 
 def test_quantile_bins_beyond_max_rows_take_a_second_pass(
@@ -312,9 +332,9 @@ def test_quantile_bins_beyond_max_rows_take_a_second_pass(
     monkeypatch.setattr("safecal.inputs.sources.BATCH", 1000)
     path = _write(tmp_path, "parquet")
     words = ["--strategy", "quantile", "--bins", 8, "--json", "--max-rows", 1500]
-    found = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
-    assert found.bins is not None
-    assert [s.n for s in found.bins.summaries] == pytest.approx([500] * 8, abs=2)
+    evaluation = Evaluation.from_dict(json.loads(safecal("evaluate", path, *words).out))
+    assert evaluation.bins is not None
+    assert [s.n for s in evaluation.bins.summaries] == pytest.approx([500] * 8, abs=2)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     said = safecal("evaluate", "-", *words)
     assert said.status == 2

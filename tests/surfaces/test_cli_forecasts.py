@@ -67,10 +67,10 @@ def test_every_form_has_the_verdict_of_the_library_at_every_door(case: str, tabl
     assert (said.status, said.err) == (3, "")
     document = json.loads(said.out)
     jsonschema.Draft202012Validator(library.Evaluation.json_schema()).validate(document)
-    found = library.Evaluation.from_dict(document)
-    assert found.family == case
-    assert found.ecd == pytest.approx(wanted.ecd, rel=1e-9)
-    assert found.verdict.reason == wanted.verdict.reason
+    evaluation = library.Evaluation.from_dict(document)
+    assert evaluation.family == case
+    assert evaluation.ecd == pytest.approx(wanted.ecd, rel=1e-9)
+    assert evaluation.verdict.reason == wanted.verdict.reason
     assert "UNSAFE" in table.with_suffix(".html").read_text(encoding="utf-8")
     outcome = {"x_true": "truth"} if case == "gaussian" else {"y_true": "truth"}
     for rows in (FRAME, FRAME.lazy(), FRAME.to_pandas()):
@@ -81,7 +81,7 @@ def test_every_form_has_the_verdict_of_the_library_at_every_door(case: str, tabl
 
 def test_mean_and_spread_are_found_by_name(table: Path, safecal: Safecal) -> None:
     FRAME.select("truth", "mean", "std").write_csv(table)
-    assert "800 rows, gaussian" in safecal("evaluate", table).out
+    assert "800 rows, forecasts of a number" in safecal("evaluate", table).out
     both = safecal("evaluate", table.with_name("missing.csv"))
     assert both.status != 0
     FRAME.select("truth", "mean", "std", "var").write_csv(table)
@@ -91,8 +91,8 @@ def test_mean_and_spread_are_found_by_name(table: Path, safecal: Safecal) -> Non
 
 def test_draws_may_be_a_column_of_lists() -> None:
     frame = pl.DataFrame({"truth": Y, "draws": DRAWS.tolist()})
-    found = evaluate_frame(frame, y_true="truth", draws=["draws"])
-    assert found.ecd == pytest.approx(library.ensemble(Y, DRAWS).ecd, rel=1e-9)
+    evaluation = evaluate_frame(frame, y_true="truth", draws=["draws"])
+    assert evaluation.ecd == pytest.approx(library.ensemble(Y, DRAWS).ecd, rel=1e-9)
 
 
 @pytest.mark.parametrize(

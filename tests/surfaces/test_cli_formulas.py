@@ -31,11 +31,11 @@ def test_text_is_made_harmless_where_that_is_asked_for(rows: Path, end: str) -> 
     out = rows.with_name(f"out.{end}")
     assert main(["recalibrate", str(rows), "--out", str(out), "--spreadsheet-safe"]) == 0
     read = {"csv": lambda p: pl.read_csv(p, infer_schema=False), "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}
-    found = read[end](out)
+    written = read[end](out)
     wanted = [f"'{name}" for name in FORMULAS] + HARMLESS
-    assert found["note"].cast(pl.String).fill_null("").to_list()[-len(wanted) :] == wanted[::-1]
-    assert found["'=who"].fill_null("").to_list()[: len(wanted)] == wanted
-    assert found["gain"].cast(pl.Float64).to_list() == pytest.approx(pl.read_parquet(rows)["gain"].to_list())
+    assert written["note"].cast(pl.String).fill_null("").to_list()[-len(wanted) :] == wanted[::-1]
+    assert written["'=who"].fill_null("").to_list()[: len(wanted)] == wanted
+    assert written["gain"].cast(pl.Float64).to_list() == pytest.approx(pl.read_parquet(rows)["gain"].to_list())
 
 
 def test_by_default_rows_are_written_as_they_are(rows: Path) -> None:

@@ -49,19 +49,26 @@ def test_a_verdict_is_coloured_on_a_terminal_only(monkeypatch: pytest.MonkeyPatc
         (["evalute", "x.csv"], "did you mean `evaluate`?"),
         (["evaluate", "x.csv", "--treshold", "1"], "did you mean `--threshold`?"),
         (["evaluate", "x.csv", "--strategy", "uniforn"], "did you mean `uniform`?"),
+        ([], "safecal: missing: COMMAND.\n\nHint: safecal --help"),
+        (["lm", "model"], "safecal: missing: file, --text.\n\nHint: safecal lm --help"),
+        (["evalute", "x.csv"], "safecal: `COMMAND` must be one of "),
+        (["evaluate", "x.csv", "--treshold", "1"], "safecal: not known here: --treshold 1."),
+        (["evaluate", "x.csv", "--y"], "safecal: `--y` needs a value."),
+        (["evaluate", "x.csv", "--rule", "every"], "safecal: `--rule` must be one of "),
+        (["demo", "twice"], "safecal: not known here: twice.\n\nHint: safecal demo --help"),
         (["evaluate"], "Hint: safecal evaluate --help"),
         ([], "Hint: safecal --help"),
     ],
 )
 def test_a_mistyped_word_is_answered_with_the_one_that_was_meant(words: list[str], said: str, safecal: Safecal) -> None:
-    found = safecal(*words)
-    assert found.status == 2
-    assert said in found.err
+    refused = safecal(*words)
+    assert refused.status == 2
+    assert said in refused.err
 
 
 def test_python_m_safecal_is_the_command_line() -> None:
-    found = subprocess.run([sys.executable, "-m", "safecal", "--version"], capture_output=True, text=True, check=True)
-    assert found.stdout.startswith("safecal ")
+    done = subprocess.run([sys.executable, "-m", "safecal", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("safecal ")
 
 
 def test_progress_tells_the_share_and_the_time_left() -> None:
@@ -69,7 +76,7 @@ def test_progress_tells_the_share_and_the_time_left() -> None:
     progress.add(250)
     assert progress.line(10.0) == f"[{'#' * 7:<30}] 25%  250 rows, 30 s left"
     assert Progress(None).line(1.0) == "0 rows"
-    guessed = Progress(100, about=True)
+    guessed = Progress(100, estimated=True)
     guessed.add(200)
     assert guessed.line(7200.0).startswith(f"[{'#' * 29:<30}] about 99%")
 
@@ -93,7 +100,7 @@ def test_a_report_has_the_title_that_was_typed(tmp_path: Path, safecal: Safecal)
 
 
 @pytest.mark.parametrize(
-    ("there", "found"),
+    ("names", "expected"),
     [
         (["id", "label", "prob"], ("label", ("prob",), "y_prob")),
         ([".pred_poor", ".pred_good", ".pred_class", "Class"], ("Class", (".pred_poor", ".pred_good"), "y_prob")),
@@ -103,9 +110,9 @@ def test_a_report_has_the_title_that_was_typed(tmp_path: Path, safecal: Safecal)
         (["date", "prob", "prob_outcome", "y"], ("prob_outcome", ("prob",), "y_prob")),
     ],
 )
-def test_columns_are_found_where_only_one_reading_is_possible(there: list[str], found: tuple[Any, ...]) -> None:
-    outcome, stated = find_columns(there, None, None, None)
-    assert (outcome, stated.values, stated.form) == found
+def test_columns_are_found_where_only_one_reading_is_possible(names: list[str], expected: tuple[Any, ...]) -> None:
+    outcome, stated = find_columns(names, None, None, None)
+    assert (outcome, stated.values, stated.form) == expected
 
 
 @pytest.mark.parametrize(

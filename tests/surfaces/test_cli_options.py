@@ -80,7 +80,7 @@ def test_numbers_that_cannot_be(command: str, option: str, refused: Any) -> None
 
 def test_as_many_bins_as_can_be_made(refused: Any) -> None:
     import safecal
-    from safecal._sums.bins import MOST_BINS as MOST
+    from safecal._sums.splits import MOST_BINS as MOST
 
     assert MOST == MOST_BINS
     began = time.monotonic()

@@ -58,12 +58,12 @@ def _arguments(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tupl
 
 
 def test_every_argument_that_names_a_file_is_known() -> None:
-    found: dict[str, set[str]] = {}
+    by_command: dict[str, set[str]] = {}
     for command, argument in _arguments(build_parser()):
-        found.setdefault(command, set()).add(argument)
+        by_command.setdefault(command, set()).add(argument)
     for command, only in (("paper table2", "--device"), ("watch", "--name")):
-        found[command].discard(only)
-    assert {command: words for command, words in found.items() if words} == NAMED
+        by_command[command].discard(only)
+    assert {command: words for command, words in by_command.items() if words} == NAMED
 
 
 @pytest.fixture(scope="module")
@@ -231,7 +231,7 @@ def test_nothing_is_read_before(here: Path, safecal: Safecal, monkeypatch: pytes
     def never(*_: object, **__: object) -> None:
         raise AssertionError("opened")
 
-    monkeypatch.setattr("safecal.cli.table.open_source", never)
+    monkeypatch.setattr("safecal.cli.table_file.open_source", never)
     monkeypatch.setattr("safecal.cli.watch.open_store", never)
     for line, target, _, _ in DESTROYING.values():
         if not line.startswith("paper"):

@@ -10,7 +10,10 @@ import pytest
 
 from safecal._kernels.states import Pose, exponential, product
 from safecal.cli.main import main
+from safecal.cli.poses import _missing_at_end
+from safecal.families.poses import Convention, pose_errors
 from safecal.maps import from_dict
+from safecal.maps.poses import PoseStudy
 
 SIGMA = np.array([0.01, 0.02, 0.03, 0.3, 0.2, 0.1])
 RUNS, STEPS = 60, 12
@@ -65,11 +68,11 @@ def test_many_runs_have_a_verdict_by_axis_and_the_factors_that_mend_them(
     assert np.delete(factors, 3) == pytest.approx(np.ones(5), rel=0.2)
 
     assert many(folder, files, *NAMED, "--json", "--gate") == 3
-    found = json.loads(capsys.readouterr().out)
-    assert [axis["name"] for axis in found["axes"]][3:] == ["forward", "left", "up"]
-    assert found["matrix"][3][3] == pytest.approx(factors[3] ** 2)
-    assert found["evaluation"]["verdict"]["decision"] == "UNSAFE"
-    low, high = (found["axes"][3]["temperature"][end] for end in ("low", "high"))
+    document = json.loads(capsys.readouterr().out)
+    assert [axis["name"] for axis in document["axes"]][3:] == ["forward", "left", "up"]
+    assert document["matrix"][3][3] == pytest.approx(factors[3] ** 2)
+    assert document["evaluation"]["verdict"]["decision"] == "UNSAFE"
+    low, high = (document["axes"][3]["temperature"][end] for end in ("low", "high"))
     assert low < 4.0 < high
 
 
@@ -103,7 +106,7 @@ def test_one_run_is_never_safe_nor_unsafe(runs: tuple[Path, list[str]], capsys: 
         assert "UNDETERMINED" in text
         assert "give several runs" in text
         assert "not of one run" in text
-    assert "not known of one run" in (folder / "one.html").read_text(encoding="utf-8")
+    assert "not known from one run" in (folder / "one.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.proof
@@ -169,3 +172,40 @@ def test_what_cannot_be_is_refused(runs: tuple[Path, list[str]], capsys: pytest.
     np.savetxt(folder / "flat.csv", np.diag([0.0, 0, 1, 1, 1, 0]))
     assert "is 0 in every pose" in said(files[0], truth, "--cov", str(folder / "flat.csv"), *NAMED)
     assert "must be another file than" in said(files[0], truth, *cov, *NAMED, "--report", files[0])
+
+
+def test_estimates_that_end_before_the_truth_have_lost_what_is_missing(
+    runs: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, files = runs
+    np.savetxt(folder / "cov.csv", np.diag((SIGMA * [1, 1, 1, 2.5, 1, 1]) ** 2), delimiter=",")
+    report = folder / "short.html"
+    for path in files:
+        lines = Path(path).read_text().splitlines(keepends=True)
+        Path(path).write_text("".join(lines[: STEPS // 2]))
+    assert many(folder, files, *NAMED, "--gate", "--report", str(report)) == 4
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"50 % of the {RUNS * STEPS} rows are missing: what is dropped is rarely dropped by chance." in text
+    assert f"lost 50.0 % {RUNS * STEPS // 2} of {RUNS * STEPS} rows are missing" in text
+    assert f"About {RUNS * STEPS // 2} poses are missing, because estimates end before the truth does." in text
+    assert "rows are missing: what is dropped" in report.read_text(encoding="utf-8")
+    assert many(folder, files, *NAMED, "--json", "--gate") == 4
+    document = json.loads(capsys.readouterr().out)
+    assert document["evaluation"]["verdict"]["decision"] == "UNDETERMINED"
+    assert document["consistency"]["evaluation"]["verdict"]["decision"] == "UNDETERMINED"
+
+
+def test_slow_estimates_have_lost_nothing_and_many_steps_count_what_is_missing() -> None:
+    truth = np.arange(0.0, 20.0, 0.01)
+    assert _missing_at_end(truth[::10], truth, 0.01) == 0
+    assert _missing_at_end(truth[::10][:100], truth, 0.01) == pytest.approx(100, abs=2)
+    assert _missing_at_end(truth, truth[::10], 0.01) == 0
+    x = np.random.default_rng(0).normal(size=(3 * 1500, 6)) * SIGMA
+    zero = exponential(np.zeros_like(x))
+    convention = Convention("SE3", "right", "rotation")
+    errors = pose_errors(zero, exponential(x), np.diag(2.0 * SIGMA**2), convention)
+    step, run = np.repeat(np.arange(1500), 3) % 1500, np.tile(np.arange(60), 75)
+    study = PoseStudy.of(errors, convention, run=run, step=step, expected=6000)
+    assert study.consistency is None
+    assert study.evaluation.verdict.decision == "UNDETERMINED"
+    assert "25 % of the 6000 rows are missing" in study.evaluation.verdict.reason

@@ -42,12 +42,12 @@ class Said(NamedTuple):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("streams")
+    folder = tmp_path_factory.mktemp("streams")
     y = (np.random.default_rng(12).random(N) < 1 / (1 + np.exp(-LOG_ODDS))).astype(np.int64)
     for name, (n, factor) in FILES.items():
         columns = {"y": y[:n], "p": 1 / (1 + np.exp(-factor * LOG_ODDS[:n])), "g": np.arange(n)}
-        pl.DataFrame(columns).write_csv(found / f"{name}.csv")
-    return found
+        pl.DataFrame(columns).write_csv(folder / f"{name}.csv")
+    return folder
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def shell(folder: Path) -> Callable[..., Said]:
 
     def run(line: str, *, status: str = "${PIPESTATUS[0]}", **environment: str) -> Said:
         script = f'safecal() {{ "{sys.executable}" -m safecal.cli.main "$@"; }}\n{line}\nexit "{status}"'
-        found = subprocess.run(
+        done = subprocess.run(
             ["bash", "-c", script], cwd=folder, env=os.environ | environment, text=True, encoding="utf-8",
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, timeout=120,
         )  # fmt: skip
-        return Said(found.returncode, found.stderr)
+        return Said(done.returncode, done.stderr)
 
     return run
 

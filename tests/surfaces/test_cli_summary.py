@@ -30,11 +30,11 @@ def test_the_first_line_is_the_verdict_of_the_gate(
 ) -> None:
     page = tmp_path / "summary.md"
     said = safecal("evaluate", _rows(tmp_path / "rows.parquet", scale, n), *WORDS, "--summary", page, "--json")
-    text, found = page.read_text(encoding="utf-8"), json.loads(said.out)
-    decision, reason = found["verdict"]["decision"], found["verdict"]["reason"]
+    text, document = page.read_text(encoding="utf-8"), json.loads(said.out)
+    decision, reason = document["verdict"]["decision"], document["verdict"]["reason"]
     assert said.status == status
     assert text.startswith(f"## {decision}\n\n{reason[0].upper()}{reason[1:]}\n\n")
-    assert f"| ECD | {found['metrics']['ecd']:+.4f} | nat, 95 % interval " in text
+    assert f"| ECD | {document['metrics']['ecd']:+.4f} | nat, 95 % interval " in text
     assert f"{n} rows of " in text
     assert ("| place | rows | share |" in text) == (decision == "UNSAFE")
     assert ("What to do: " in text) == (decision == "UNSAFE")

@@ -26,11 +26,11 @@ def _both(logits: Any = 2 * LOG_ODDS) -> tuple[safecal.Comparison, safecal.SideB
 
 
 def test_the_page_shows_every_difference_and_both_models() -> None:
-    found, sides = _both()
-    text = comparison_html(found, sides=sides, title="New <model>", command="safecal compare a.csv b.csv")
+    comparison, sides = _both()
+    text = comparison_html(comparison, sides=sides, title="New <model>", command="safecal compare a.csv b.csv")
     assert "<title>New &lt;model&gt;</title>" in text
-    assert re.sub(r"\s", " ", found.verdict) in re.sub(r"\s", " ", text)
-    for shown in (found.ecd, found.nll, found.brier):
+    assert re.sub(r"\s", " ", comparison.verdict) in re.sub(r"\s", " ", text)
+    for shown in (comparison.ecd, comparison.nll, comparison.brier):
         assert shown is not None
         assert f"{shown.interval.low:+.4f} to {shown.interval.high:+.4f}" in text
     for name in ("ECD", "temperature"):
@@ -41,8 +41,8 @@ def test_the_page_shows_every_difference_and_both_models() -> None:
 
 
 def test_without_evaluations_the_page_has_the_differences_alone(tmp_path: Path) -> None:
-    found, _ = _both()
-    found.report(tmp_path / "page.html", title="Two models")
+    comparison, _ = _both()
+    comparison.report(tmp_path / "page.html", title="Two models")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert text.count('role="img"') == 1
     assert "Side by side" not in text
@@ -52,11 +52,11 @@ def test_without_evaluations_the_page_has_the_differences_alone(tmp_path: Path) 
 def test_what_is_infinite_or_equal_is_drawn(at: float, tmp_path: Path) -> None:
     logits = LOG_ODDS.copy()
     logits[np.flatnonzero(HAPPENED)[0]] += at
-    found, sides = _both(logits)
-    found.report(tmp_path / "page.html", sides=sides)
+    comparison, sides = _both(logits)
+    comparison.report(tmp_path / "page.html", sides=sides)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "nan" not in re.sub(r"[a-z]+nan|nan[a-z]+", "", text)
-    plt.close(found.plot(sides=sides))
+    plt.close(comparison.plot(sides=sides))
 
 
 def test_states_and_densities_have_a_page(rng: np.random.Generator) -> None:
@@ -67,17 +67,19 @@ def test_states_and_densities_have_a_page(rng: np.random.Generator) -> None:
 
 
 def test_the_picture_has_the_numbers() -> None:
-    found, sides = _both()
-    figure = found.plot(sides=sides)
+    comparison, sides = _both()
+    figure = comparison.plot(sides=sides)
     differences, ecd, temperature = figure.axes
     assert [label.get_text() for label in differences.get_yticklabels()] == ["ECD", "NLL", "Brier"]
     ends = [segment[:, 0].tolist() for part in differences.collections for segment in part.get_segments()]
-    assert ends[0] == pytest.approx([found.ecd.interval.low, found.ecd.interval.high])
+    assert ends[0] == pytest.approx([comparison.ecd.interval.low, comparison.ecd.interval.high])
     marks = [line.get_xdata()[0] for line in temperature.lines if line.get_marker() == "o"]
     assert marks == pytest.approx([x.value for x in sides.metrics["temperature"]])
-    assert next(line.get_xdata()[0] for line in ecd.lines if line.get_marker() == "o") == pytest.approx(found.ecd.a)
+    assert next(line.get_xdata()[0] for line in ecd.lines if line.get_marker() == "o") == pytest.approx(
+        comparison.ecd.a
+    )
     plt.close(figure)
-    alone = found.plot()
+    alone = comparison.plot()
     assert len(alone.axes) == 1
     assert math.isfinite(alone.axes[0].get_xlim()[0])
     plt.close(alone)

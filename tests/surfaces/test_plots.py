@@ -20,7 +20,7 @@ from safecal import Evaluation, Summary, Table, plot
 from safecal.errors import InputError, LabelError, MissingExtraError, OptionError, ShapeError, UnavailableError
 from safecal.html.diagrams import ReliabilityPoints, consistency_band, effective_rows, has_reliability
 from safecal.html.intervals import TemperatureCurve, ecd_range, factor_range
-from safecal.html.markup import short, shortened, visible
+from safecal.html.markup import short_count, shortened, visible
 from safecal.plot.ecd import draw_intervals
 from safecal.plot.recalibration import _ticks
 
@@ -128,8 +128,8 @@ def legend(ax: Any) -> list[str]:
 
 def points(ax: Any, marker: str) -> np.ndarray:
     """Return the points that were drawn with a marker."""
-    found = [line.get_xydata() for line in ax.lines if line.get_marker() == marker]
-    return np.concatenate([np.empty((0, 2)), *found])
+    points_drawn = [line.get_xydata() for line in ax.lines if line.get_marker() == marker]
+    return np.concatenate([np.empty((0, 2)), *points_drawn])
 
 
 def segments(ax: Any, kind: int = 0) -> np.ndarray:
@@ -370,14 +370,14 @@ def test_a_marker_tells_where_a_bin_lies() -> None:
 
 
 @cache
-def ground(top_label: bool) -> tuple[Any, ...]:
+def shaded_patches(top_label: bool) -> tuple[Any, ...]:
     evaluation = classes() if top_label else binary()
     drawn = plot.ReliabilityDisplay.from_evaluation(evaluation, ax=Figure().subplots())
     return tuple(patch for patch in drawn.ax_.patches if patch.get_gid() == "over-confident")
 
 
 def is_shaded(x: float, y: float, top_label: bool) -> bool:
-    return any(patch.get_path().contains_point((x, y)) for patch in ground(top_label))
+    return any(patch.get_path().contains_point((x, y)) for patch in shaded_patches(top_label))
 
 
 @pytest.mark.parametrize(
@@ -412,13 +412,13 @@ def test_the_words_stand_on_their_side(top_label: bool) -> None:
     drawn = plot.ReliabilityDisplay.from_evaluation(classes() if top_label else binary())
     drawn.figure_.draw_without_rendering()
     to_data = drawn.ax_.transData.inverted()
-    found = 0
+    words_seen = 0
     for text in drawn.ax_.texts:
         if text.get_text() in ("over-confident", "under-confident"):
-            found += 1
+            words_seen += 1
             for corner in to_data.transform(text.get_window_extent().corners()):
                 assert is_shaded(*corner, top_label) == (text.get_text() == "over-confident")
-    assert found == (2 if top_label else 4)
+    assert words_seen == (2 if top_label else 4)
 
 
 def test_the_strip_counts_the_rows() -> None:
@@ -446,7 +446,7 @@ def test_the_strip_counts_the_rows() -> None:
     ],
 )
 def test_counts_in_brief(count: int, text: str) -> None:
-    assert short(count) == text
+    assert short_count(count) == text
 
 
 def test_diagrams_that_do_not_exist() -> None:
@@ -454,7 +454,7 @@ def test_diagrams_that_do_not_exist() -> None:
         plot.ReliabilityDisplay.from_evaluation(CASES["no bins"]())
     with pytest.raises(UnavailableError, match="`ExcessDisplay` shows"):
         plot.ReliabilityDisplay.from_evaluation(CASES["states with bins"]())
-    with pytest.raises(OptionError, match="`table` must be one of bins; got one of groups"):
+    with pytest.raises(OptionError, match="`table` must be a table of bins; got a table of groups"):
         plot.ReliabilityDisplay.from_table(binary().groups)
     with pytest.raises(InputError, match="`level` must lie strictly between 0 and 1"):
         plot.ReliabilityDisplay.from_table(binary().bins, level=95)
@@ -494,12 +494,12 @@ def test_markers_say_on_which_side_of_the_limit_an_interval_lies() -> None:
 
 def test_an_infinite_ecd_is_an_arrow_with_words() -> None:
     drawn = plot.ECDDisplay.from_evaluation(CASES["impossible outcomes"]())
-    said = words(drawn.ax_)
-    assert said.count("infinite: 1 impossible outcome") == 2
-    assert said.count("infinite: 2 impossible outcomes") == 1, "of all rows"
+    texts = words(drawn.ax_)
+    assert texts.count("infinite: 1 impossible outcome") == 2
+    assert texts.count("infinite: 2 impossible outcomes") == 1, "of all rows"
     arrows = points(drawn.ax_, ">")
     assert [y for _, y in arrows if y in (0.0, 9.0, 10.0)] == [0.0, 9.0, 10.0]
-    assert said.count("no rows") == 6
+    assert texts.count("no rows") == 6
     assert np.isfinite(drawn.ax_.get_xlim()).all()
 
 
@@ -692,32 +692,32 @@ def test_where_there_are_no_ranges_the_plot_says_why(name: str) -> None:
 def test_the_curve_meets_the_interval_at_its_level(level: float) -> None:
     evaluation = binary(600, 2.0, level=level)
     drawn = plot.TemperatureDisplay.from_evaluation(evaluation)
-    found = evaluation.temperature
+    temperature = evaluation.temperature
     assert drawn.distance == pytest.approx(stats.norm.isf(0.5 - 0.5 * level))
-    for side, end in ((drawn.low_side, found.low), (drawn.high_side, found.high)):
+    for side, end in ((drawn.low_side, temperature.low), (drawn.high_side, temperature.high)):
         at = np.interp(drawn.distance, side[:, 1], side[:, 0])
         assert at == pytest.approx(end, rel=1e-3)
         assert (np.diff(side[:, 1]) >= 0.0).all(), "outward from the estimate"
-    assert drawn.low_side[0, 0] == pytest.approx(found.value, rel=0.02)
-    assert drawn.high_side[0, 0] == pytest.approx(found.value, rel=0.02)
+    assert drawn.low_side[0, 0] == pytest.approx(temperature.value, rel=0.02)
+    assert drawn.high_side[0, 0] == pytest.approx(temperature.value, rel=0.02)
 
 
 def test_the_temperature_is_marked_with_its_limits() -> None:
     evaluation = binary()
     drawn = plot.TemperatureDisplay.from_evaluation(evaluation)
-    ax, found = drawn.ax_, evaluation.temperature
+    ax, temperature = drawn.ax_, evaluation.temperature
     assert ax.get_xscale() == "log"
-    assert points(ax, "o").tolist() == [[found.value, 0.0]]
+    assert points(ax, "o").tolist() == [[temperature.value, 0.0]]
     vertical = {line.get_xdata()[0] for line in ax.lines if list(line.get_ydata()) == [0, 1]}
     assert vertical == {1.0, 1.5}
     interval = next(line for line in ax.lines if "interval" in str(line.get_label()))
-    assert list(interval.get_xdata()) == [found.low, found.high]
+    assert list(interval.get_xdata()) == [temperature.low, temperature.high]
     assert set(interval.get_ydata()) == {drawn.distance}
     assert legend(ax) == [
         "calibrated, 1",
         "limit, 1.5",
-        f"95 % interval, {found.low:.3g} to {found.high:.3g}",
-        f"estimate, {found.value:.3g}",
+        f"95 % interval, {temperature.low:.3g} to {temperature.high:.3g}",
+        f"estimate, {temperature.value:.3g}",
     ]
     assert ax.get_xlabel() == "← under-confident     temperature     over-confident →"
 
@@ -980,17 +980,17 @@ def test_states_before_and_after_are_drawn_by_their_spread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "texts"),
     [
         ("always wrong", "always wrong", ["estimate inf", "estimate inf"]),
         ("always right", "always right", ["estimate 0", "estimate 0"]),
         ("coin tosses", "coin tosses", ["There is no temperature:\nevery prediction is a coin toss or a certainty."]),
     ],
 )
-def test_temperatures_before_and_after_that_are_not_numbers(before: str, after: str, said: list[str]) -> None:
+def test_temperatures_before_and_after_that_are_not_numbers(before: str, after: str, texts: list[str]) -> None:
     drawn = plot.RecalibrationDisplay.from_evaluations(CASES[before](), CASES[after]())
     drawn.figure_.draw_without_rendering()
-    assert [text.get_text() for text in drawn.axes_[2].texts] == said
+    assert [text.get_text() for text in drawn.axes_[2].texts] == texts
 
 
 def test_a_temperature_may_exist_only_before() -> None:
@@ -1082,9 +1082,9 @@ def test_estimators_that_cannot_be_drawn() -> None:
     with pytest.raises(OptionError, match="`estimator` must have a method `predict_proba`; got a list") as caught:
         draw([], [[0.0]], [1])
     assert "Hint: pass its probabilities to `from_predictions`." in str(caught.value)
-    with pytest.raises(OptionError, match=r"must be fitted.*got no `classes_`"):
+    with pytest.raises(OptionError, match=r"must be a fitted classifier.*got no `classes_`"):
         draw(Unfitted(), [[0.0]], [1])
-    with pytest.raises(OptionError, match=r"must be fitted.*got several outputs"):
+    with pytest.raises(OptionError, match=r"must be a fitted classifier.*got several outputs"):
         draw(Several(), [[0.0]], [1])
     with pytest.raises(ShapeError, match=r"got shape \(1,\) for 2 of `classes_`"):
         draw(Scores(), [[0.0]], [1])

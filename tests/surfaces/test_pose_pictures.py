@@ -30,8 +30,8 @@ def test_covariances_of_positions_are_those_of_small_errors(side: str, first: st
     order = [3, 4, 5, 0, 1, 2] if first == "translation" else [0, 1, 2, 3, 4, 5]
     cov = np.diag(SIGMA[order] ** 2)
     track = Track(truth, estimate, np.broadcast_to(cov, (n, 6, 6)), Convention("SE3", side, first), [])  # type: ignore[arg-type]
-    found = _position_covariances(track, np.arange(2))
-    np.testing.assert_allclose(found[0], np.cov(moved.T), atol=0.06 * np.cov(moved.T).max())
+    covs = _position_covariances(track, np.arange(2))
+    np.testing.assert_allclose(covs[0], np.cov(moved.T), atol=0.06 * np.cov(moved.T).max())
 
 
 def test_values_far_away_and_impossible_ones_are_drawn(rng: np.random.Generator) -> None:

@@ -24,10 +24,11 @@ from safecal._sums.summary import as_sums
 from safecal.errors import FileError, InputError
 from safecal.html.course import Course
 from safecal.html.diagrams import ExcessShares, ReliabilityPoints, binomial_band, effective_rows, excess_picture
-from safecal.html.frame import Findings, coarser
-from safecal.html.markup import Scale
+from safecal.html.frame import PageFindings, coarser
+from safecal.html.markup import AxisScale, plain
 from safecal.report import report_html, write_report
-from safecal.report.page import pictures_section, snippet
+from safecal.report.page import pictures_section
+from safecal.report.steps import snippet
 from safecal.report.tables import cards, where_section
 from safecal.report.words import opening, temperature_in_words
 
@@ -50,7 +51,9 @@ class Node:
     def all(self, tag: str | None = None, **attributes: str) -> list["Node"]:
         wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
         fits = (tag is None or self.tag == tag) and all(self.attributes.get(k) == v for k, v in wanted.items())
-        return ([self] if fits else []) + [found for child in self.children for found in child.all(tag, **attributes)]
+        return ([self] if fits else []) + [
+            element for child in self.children for element in child.all(tag, **attributes)
+        ]
 
     @property
     def text(self) -> str:
@@ -276,8 +279,8 @@ def test_a_safe_model() -> None:
 def test_an_undetermined_model() -> None:
     verdict, text = evaluations()["undetermined"].verdict, visible(read("undetermined"))
     assert verdict.rows_needed is not None
-    (said,) = re.findall(r"About ([\d ]+) rows more, of the same kind, would decide\.", text)
-    assert verdict.rows_needed <= int(said.replace(" ", "")) <= 1.1 * verdict.rows_needed
+    (needed,) = re.findall(r"About ([\d ]+) more rows of the same kind would decide\.", text)
+    assert verdict.rows_needed <= int(needed.replace(" ", "")) <= 1.1 * verdict.rows_needed
     assert "too few to say how many" in visible(read("one row"))
     assert "too few to rule any temperature out" in visible(read("one row"))
 
@@ -287,7 +290,7 @@ def test_predictions_that_are_certain_or_impossible() -> None:
     assert "Something happened that it called impossible" in text
     assert "2 rows had an outcome that the model had called impossible" in text
     assert "+∞ nat" in text
-    assert "clip=1e-6" in text
+    assert "clip=5e-3, for example" in text  # half a unit of their second decimal
     text = visible(read("certain"))
     assert "60 of 60 rows give some outcome a probability of exactly 0" in text
     assert "Pass logits instead of probabilities." in text
@@ -295,6 +298,11 @@ def test_predictions_that_are_certain_or_impossible() -> None:
     rounded = safecal.evaluate([1, 0] * 30, np.tile([1.0, 0.125], 30))
     assert "clip=5e-4" in rounded.verdict.reason
     assert visible(Reader(report_html(rounded)).root).count("clip=5e-4") == 2
+    coarse = safecal.evaluate([1, 0] * 30, np.tile([1.0, 0.1], 30))
+    assert "clip=" not in coarse.verdict.reason
+    text = visible(Reader(report_html(coarse)).root)
+    assert "Or pass probabilities with all their digits." in text
+    assert "clip=" not in text
     sure = safecal.evaluate([1, 0] * 300, logits=[800.0, -800.0] * 300)
     assert opening(sure, sure.verdict).place == "Its predictions are almost certain."
 
@@ -317,9 +325,9 @@ def test_states_and_densities() -> None:
 
 
 def test_one_dimension_has_standard_deviations() -> None:
-    found = safecal.gaussian(np.linspace(-3.0, 3.0, 400), np.zeros(400), std=1.0).evaluate()
-    assert "its standard deviations are" in found.verdict.reason
-    assert "covariances" not in visible(Reader(report_html(found)).root).replace("covariance that", "")
+    evaluation = safecal.gaussian(np.linspace(-3.0, 3.0, 400), np.zeros(400), std=1.0).evaluate()
+    assert "its standard deviations are" in evaluation.verdict.reason
+    assert "covariances" not in visible(Reader(report_html(evaluation)).root).replace("covariance that", "")
 
 
 @pytest.mark.parametrize("name", ["gaussian", "density", "unsafe"])
@@ -396,13 +404,13 @@ def _shifted(n: int) -> Evaluation:
     [
         (
             "safe",
-            "None of 56 ranges of its predictions and none of 6 groups is over",
+            "On average, over all rows. None of 56 ranges of its predictions and none of 6 groups is shown to be over",
             "nat",
             "than it announced: at most that much",
         ),
         (
             "cautious",
-            "None of 56 ranges of its predictions is over-confident",
+            "On average, over all rows. None of 56 ranges of its predictions is shown to be over-confident",
             "nat",
             "less surprise than it announced",
         ),
@@ -414,11 +422,11 @@ def _shifted(n: int) -> Evaluation:
         ),
         (
             "unsafe",
-            "It is worst in site north.",
+            "On average, over all rows.",
             "nat",
             "than it announced: at least that much, on average. Up to 0.1 is allowed.",
         ),
-        ("useless", "Worst: where it says 89 to 90.5 %, it happens in 50 % of the cases.", "nat", "at least"),
+        ("useless", "On average, over all rows.", "nat", "at least"),
         ("gaussian", "On average, over all rows.", "nat", "Up to 0.4 is allowed."),
         (
             "many",
@@ -428,36 +436,47 @@ def _shifted(n: int) -> Evaluation:
         ),
         (
             "impossible",
-            "In group None it is over-confident",
+            "In 7 rows.",
             "2 outcomes",
-            "happened to which it had given probability 0. None",
+            "happened, although the model had called them impossible. None",
         ),
-        ("all impossible", "In 1 row.", "1 outcome", "given probability 0."),
+        ("all impossible", "In 1 row.", "1 outcome", "had called it impossible."),
         ("certain", "Over-confidence is neither shown", "60 rows", "a probability of exactly 0."),
         ("coin tosses", "On average, over all rows. Its predictions have no ranges", "0 nat", "at most"),
     ],
 )
 def test_the_first_screen_of_every_kind(case: str, place: str, number: str, about: str) -> None:
-    found = opening(evaluations()[case], evaluations()[case].verdict)
-    assert found.place.startswith(place)
-    assert found.number.endswith(number)
-    assert about in found.about
+    opened = opening(evaluations()[case], evaluations()[case].verdict)
+    assert f"{opened.place} {opened.by_place}".startswith(place)
+    assert opened.number.endswith(number)
+    assert about in opened.about
+
+
+def test_the_worst_place_stands_with_its_own_number() -> None:
+    result = evaluations()["useless"]
+    opened, place = opening(result, result.verdict), result.verdict.where[0]
+    assert opened.number == f"{plain(result.verdict.ecd.low)} nat"
+    assert opened.by_place.startswith("Worst: where it says 89 to 90.5 %, it happens in 50 % of the cases (")
+    assert f"ECD is at least {place.ecd.low:.3g} nat, where {place.limit:.3g} is allowed" in opened.by_place
+    (shown,) = Reader(report_html(result)).root.all("p", class_="by-place")
+    assert shown.text.replace("\N{NO-BREAK SPACE}", " ") == opened.by_place
+    assert opening(evaluations()["gaussian"], evaluations()["gaussian"].verdict).by_place == ""
 
 
 def test_the_first_screen_counts_mistakes() -> None:
     rare = safecal.evaluate(np.arange(10**6) < 1921, np.full(10**6, 105e-6))
-    found = opening(rare, rare.verdict)
-    assert found.place == "It announced 105 mistakes and made 1921."
-    assert (found.number, found.about) == (
+    opened = opening(rare, rare.verdict)
+    assert opened.place == "It announced 105 mistakes and made 1921."
+    assert (opened.number, opened.about) == (
         "17.5 times", "as many mistakes as announced: at least that. Up to 3 times is allowed.",
     )  # fmt: skip
     assert "It announced 105 mistakes and made 1921." in visible(Reader(report_html(rare)).root)
     ward = np.arange(50_000) % 5
     y = np.random.default_rng(0).random(50_000) < np.where(ward == 1, 0.006, 0.001)
     result = safecal.evaluate(y, np.full(50_000, 0.001), by={"ward": ward})
-    found = opening(result, result.verdict)
-    assert found.place.startswith("In ward 1 it announced 10 mistakes and made ")
-    assert found.about.startswith("as many mistakes as it announced. Up to 3 times is allowed.")
+    opened = opening(result, result.verdict)
+    assert opened.place.startswith("In ward 1 it announced 10 mistakes and made ")
+    assert opened.about.startswith("as many mistakes as it announced. Up to 3 times is allowed.")
     root = Reader(report_html(result)).root
     (row,) = root.all("table", class_="keys")[-1].all("tr", class_="beyond")
     assert re.fullmatch(r"\d+ mistakes, 10 announced", row.children[-1].text)
@@ -467,15 +486,15 @@ def test_the_first_screen_of_temperatures_and_of_averages_alone() -> None:
     rng = np.random.default_rng(0)
     z = rng.normal(0, 0.5, 100_000)
     hot = safecal.evaluate(rng.random(100_000) < 1 / (1 + np.exp(-z / 2)), logits=z)
-    found = opening(hot, hot.verdict)
-    assert (found.number[-5:], found.about) == (
+    opened = opening(hot, hot.verdict)
+    assert (opened.number[-5:], opened.about) == (
         "times",
         "the logits it should give: at least that. Up to 1.5 times is allowed.",
     )
     other = _of_family(hot, "mixture")
     assert opening(other, other.verdict).about.startswith("is its temperature: at least that.")
     average = safecal.evaluate(rng.random(5000) < 0.8, np.full(5000, 0.8), rule="average")
-    assert opening(average, average.verdict).place == "On average, over all rows. The verdict did not look at places."
+    assert opening(average, average.verdict).by_place == "The verdict did not look at places."
     text = visible(Reader(report_html(average)).root)
     assert "Only averages were judged: the verdict did not look at places." in text
     assert "ruleaverage" in text
@@ -505,8 +524,8 @@ def test_every_place_of_the_verdict_is_in_the_table() -> None:
     (table,) = section.all("table")
     head = [cell.text for cell in table.all("th", scope="col")]
     assert head == ["place", "rows", "share", "it says", "it happens", "ECD at least", "allowed", "finding"]
-    found = [[words(cell.text) for cell in row.children] for row in table.all("tbody")[0].all("tr")]
-    for place, cells in zip(evaluation.verdict.where, found, strict=True):
+    rows = [[words(cell.text) for cell in row.children] for row in table.all("tbody")[0].all("tr")]
+    for place, cells in zip(evaluation.verdict.where, rows, strict=True):
         assert cells[0] == place.brief
         assert cells[1].replace(" ", "") == str(place.n)
         assert float(cells[3].rstrip(" %")) == pytest.approx(100 * place.predicted, rel=0.01)
@@ -537,15 +556,15 @@ def test_the_picture_along_the_predictions_is_that_of_the_plot(case: str) -> Non
     value = [step.range.ecd.value for step in known]
     (zero,) = picture.all("line", class_="neutral")
     top, bottom = course.top + 0.14 * (course.top - course.bottom), course.bottom
-    scale = Scale(bottom, top, 286.0, 24.0)
+    scale = AxisScale(bottom, top, 286.0, 24.0)
     assert heights == pytest.approx([scale(x) for x in value], abs=0.1)
     assert float(zero["y1"]) == pytest.approx(scale(0.0), abs=0.1)
 
 
 def test_where_there_are_no_ranges_the_page_says_so() -> None:
     none = "Its predictions are all alike, or have no order, so there are no ranges."
-    found = "It is over-confident on average, and no place is shown to be worse."
-    assert f"{found} {none}" in visible(read("gaussian"))
+    sentence = "It is over-confident on average, and no place is shown to be worse."
+    assert f"{sentence} {none}" in visible(read("gaussian"))
     error = np.random.default_rng(3).normal(size=300)
     number = report_html(safecal.gaussian(error, np.zeros(300), std=1.0).evaluate())
     assert f"Only the averages were judged. {none}" in number
@@ -578,13 +597,13 @@ def test_limits_may_be_infinite() -> None:
     free = {"threshold": math.inf, "max_temperature": math.inf, "max_ratio": math.inf, "local_threshold": math.inf}
     z = np.linspace(-4, 4, 400)
     evaluation = safecal.evaluate(np.arange(400) % 3 > 0, logits=z, by=np.arange(400) % 2, **free)
-    findings = Findings.of(evaluation)
+    findings = PageFindings.of(evaluation)
     parts = [cards(findings), pictures_section(findings), where_section(findings)]
     assert all("limit ∞" in part or "the limit, ∞ nat" in part for part in parts)
 
 
 def test_temperatures_in_words() -> None:
-    said = {
+    expected = {
         ("bernoulli", 2.0): "its logits are about 2 times too large",
         ("categorical", 0.25): "its logits are about 4 times too small",
         ("bernoulli", 1.001): "its logits are about right",
@@ -593,7 +612,7 @@ def test_temperatures_in_words() -> None:
         ("bernoulli", 0.0): "every outcome was the most likely one",
         ("bernoulli", math.inf): "its confidence carries no information",
     }
-    assert {key: temperature_in_words(*key) for key in said} == said
+    assert {key: temperature_in_words(*key) for key in expected} == expected
 
 
 def test_recalibration_stands_beside_it() -> None:
@@ -721,7 +740,7 @@ def test_the_over_confident_side_is_shaded(case: str) -> None:
         [tuple(map(float, pair.split(","))) for pair in zone["points"].split()]
         for zone in picture.all("polygon", class_="zone")
     ]
-    x, y = Scale(0.0, 1.0, 52.0, 424.0), Scale(0.0, 1.0, 384.0, 12.0)
+    x, y = AxisScale(0.0, 1.0, 52.0, 424.0), AxisScale(0.0, 1.0, 384.0, 12.0)
     for predicted in (0.1, 0.3, 0.45, 0.55, 0.7, 0.9):
         for observed in (0.02, 0.2, 0.4, 0.6, 0.8, 0.98):
             s = safecal.Summary(n=1, weight=1.0, sum_predicted=predicted, sum_observed=observed,
@@ -826,7 +845,7 @@ def test_merged_bins_keep_every_row(most: int) -> None:
     + [(0.9, 1.1, True), (0.03, 32, True)],
 )
 def test_ticks_are_few_round_and_inside(low: float, high: float, log: bool) -> None:
-    scale = Scale(low, high, 0.0, 100.0, log)
+    scale = AxisScale(low, high, 0.0, 100.0, log)
     ticks = scale.ticks(6)
     assert 2 <= len(ticks) <= 6
     assert all(low <= t * (1 + 1e-9) and t <= high * (1 + 1e-9) for t in ticks)

@@ -42,8 +42,8 @@ def visit(browser: Any, folder: Path) -> Open:
 
 def column(table: Any, place: int) -> list[str]:
     """Return the texts of a column."""
-    found: list[str] = table.locator(f"tbody tr > :nth-child({place + 1})").all_inner_texts()
-    return found
+    cells: list[str] = table.locator(f"tbody tr > :nth-child({place + 1})").all_inner_texts()
+    return cells
 
 
 def sorted_by(table: Any) -> list[tuple[str, str | None]]:
@@ -154,12 +154,12 @@ def test_no_other_script_runs(browser: Any, folder: Path) -> None:
     path.write_text(text.replace("<main", '<main onfocus="hacked = 1"'), encoding="utf-8")
     with browser.new_context() as context:
         page = context.new_page()
-        said: list[str] = []
-        page.on("console", lambda message: said.append(message.text))
+        messages: list[str] = []
+        page.on("console", lambda message: messages.append(message.text))
         page.goto(path.as_uri())
         page.locator("main").focus()
         assert page.evaluate("typeof hacked") == "undefined"
-        assert any("Content Security Policy" in text for text in said)
+        assert any("Content Security Policy" in text for text in messages)
 
 
 # Every way to read it
@@ -223,10 +223,10 @@ def test_wide_tables_scroll_by_keyboard(visit: Open) -> None:
 
 
 def test_a_table_that_is_cut_says_so(visit: Open) -> None:
-    said = "[...document.querySelectorAll('.wide')].map(part => getComputedStyle(part, '::before').content)"
+    hints = "[...document.querySelectorAll('.wide')].map(part => getComputedStyle(part, '::before').content)"
     with visit("unsafe", width=390) as page:
         page.wait_for_selector(".wide[data-cut]")
-        assert any("Scroll to the right for more" in text for text in page.evaluate(said))
+        assert any("Scroll to the right for more" in text for text in page.evaluate(hints))
     with visit("unsafe", width=1280) as page:
         page.wait_for_timeout(100)
-        assert page.evaluate(f"{said}.slice(0, 2)") == ["none", "none"]
+        assert page.evaluate(f"{hints}.slice(0, 2)") == ["none", "none"]

@@ -1,4 +1,4 @@
-"""The section of a report that says what a fix would win, and the lines to paste."""
+"""The section of a report that says what a fix would gain, and the lines to paste."""
 
 import json
 import re
@@ -43,8 +43,8 @@ def fixed(n: int = 2000) -> maps.Recalibration:
 
 def section(page: str) -> str:
     """Return the section as markup; empty where there is none."""
-    found = re.search(r'<section aria-labelledby="fix">.*?</section>', page, re.DOTALL)
-    return "" if found is None else found[0]
+    match = re.search(r'<section aria-labelledby="fix">.*?</section>', page, re.DOTALL)
+    return "" if match is None else match[0]
 
 
 def text(markup: str) -> str:
@@ -57,15 +57,15 @@ def codes(page: str) -> list[str]:
 
 def test_it_says_what_the_best_map_wins() -> None:
     fix = fixed()
-    found = section(report_html(evaluated(), fix=fix, fix_command="safecal recalibrate rows.csv"))
-    said = text(found)
-    assert f"NLL goes from {fix.before.nll:.4f} to {fix.after.nll:.4f}" in said
-    assert "the verdict is SAFE instead of UNSAFE." in said
-    assert fix.reason in said
-    assert "<strong>affine</strong>, taken" in found
-    assert [row.name for row in fix.table if f"{row.nll:.4f}" not in said] == []
-    assert "Warning" not in said
-    assert "not about" not in said
+    shown = section(report_html(evaluated(), fix=fix, fix_command="safecal recalibrate rows.csv"))
+    words = text(shown)
+    assert f"NLL goes from {fix.before.nll:.4f} to {fix.after.nll:.4f}" in words
+    assert "the verdict is SAFE instead of UNSAFE." in words
+    assert fix.reason in words
+    assert "<strong>affine</strong>, taken" in shown
+    assert [row.name for row in fix.table if f"{row.nll:.4f}" not in words] == []
+    assert "Warning" not in words
+    assert "not about" not in words
 
 
 def test_its_lines_do_what_they_say(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_warnings_are_told() -> None:
 
 
 def test_a_long_function_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_LONGEST", 100)
+    monkeypatch.setattr(steps, "_FUNCTION_LENGTH", 100)
     assert len(codes(report_html(evaluated(), fix=fixed()))) == 1
 
 
@@ -197,15 +197,17 @@ def test_a_report_of_a_file_has_the_fix_and_its_command(
     tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, page = written(tmp_path, day=np.arange(2000) // 5, site=np.arange(2000) % 3), tmp_path / "page.html"
-    more = ["--cluster", "day", "--by", "site", "--threshold", "0.05", "--rule", "average", "--clip", "0.001"]
-    said = safecal("evaluate", path, *OPTIONS, *more, "--drop-missing", "--pos-label", "1", "--report", page)
-    assert said.status == 0, said.err
+    more = ["--cluster", "day", "--threshold", "0.05", "--rule", "average", "--clip", "0.001"]
+    asked = [*more, "--by", "site", "--drop-missing", "--pos-label", "1", "--report", page]
+    result = safecal("evaluate", path, *OPTIONS, *asked)
+    assert result.status == 0, result.err
     assert "the verdict is SAFE instead of UNSAFE." in text(section(page.read_text("utf-8")))
     command, _, function = codes(page.read_text("utf-8"))
-    assert "def recalibrate(p, group):" in function
+    assert "def recalibrate(p):" in function  # no group is special, so none has a map of its own
+    assert "--by" not in shlex.split(command)
     monkeypatch.chdir(tmp_path)
-    said = safecal(*shlex.split(command)[1:])
-    assert said.status == 0, said.err
+    result = safecal(*shlex.split(command)[1:])
+    assert result.status == 0, result.err
     reason = json.loads((tmp_path / "calibrator.json").read_text("utf-8"))
     map_ = maps.from_dict(reason)
     assert isinstance(map_, maps.Safe)
@@ -214,21 +216,35 @@ def test_a_report_of_a_file_has_the_fix_and_its_command(
         assert word in shlex.split(command)
 
 
+def test_groups_that_alone_are_wrong_have_maps_of_their_own(tmp_path: Path, safecal: Safecal) -> None:
+    rng = np.random.default_rng(0)
+    z, west = rng.normal(0, 2, 4000), rng.random(4000) < 0.4
+    y = (rng.random(4000) < 1 / (1 + np.exp(-z))).astype(int)
+    p = 1 / (1 + np.exp(-np.where(west, 2.5, 1.0) * z))
+    path, page = tmp_path / "rows.csv", tmp_path / "page.html"
+    lines = [f"{a},{b!r},{'west' if c else 'east'}" for a, b, c in zip(y, p.tolist(), west, strict=True)]
+    path.write_text("\n".join(["y,p,site", *lines]), encoding="utf-8")
+    said = safecal("evaluate", path, "--by", "site", "--report", page).out
+    assert "Cause: only a group" in " ".join(said.split())
+    assert "--by site" in said.splitlines()[-1]
+    assert "def recalibrate(p, group):" in codes(page.read_text("utf-8"))[-1]
+
+
 def test_rows_that_are_too_many_are_not_kept(tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch) -> None:
     path, page = written(tmp_path), tmp_path / "page.html"
     safecal("evaluate", path, *OPTIONS, "--max-rows", "1999", "--report", page)
-    assert "these are too many to do that beside a report" in text(section(page.read_text("utf-8")))
+    assert "these are too many for that beside a report" in text(section(page.read_text("utf-8")))
     assert codes(page.read_text("utf-8"))[0].startswith("safecal recalibrate ")
-    monkeypatch.setattr("safecal.cli.commands.Kept", lambda *_: pytest.fail("kept without a report"))
+    monkeypatch.setattr("safecal.cli.commands.KeptRows", lambda *_: pytest.fail("kept without a report"))
     assert safecal("evaluate", path, *OPTIONS).status == 0
 
 
 def test_more_groups_than_twenty_share_a_map(tmp_path: Path, safecal: Safecal) -> None:
     path, page = written(tmp_path, site=np.arange(2000) % 21), tmp_path / "page.html"
     safecal("evaluate", path, *OPTIONS, "--by", "site", "--report", page)
-    found = page.read_text("utf-8")
-    assert "not about groups. " in text(section(found))
-    assert "--by" not in codes(found)[0]
+    html = page.read_text("utf-8")
+    assert "not about groups. " in text(section(html))
+    assert "--by" not in codes(html)[0]
 
 
 def test_a_safe_file_has_no_fix(tmp_path: Path, safecal: Safecal) -> None:
@@ -250,8 +266,8 @@ def test_classes_are_named_in_the_command(tmp_path: Path, safecal: Safecal, monk
     path.write_text("\n".join(["y,l0,l1,l2", *lines]))
     words = ["--y", "y", "--logits", "l0", "--logits", "l1", "--logits", "l2"]
     words += ["--label", "a", "--label", "b", "--label", "c"]
-    said = safecal("evaluate", path, *words, "--report", page)
-    assert said.status == 0, said.err
+    result = safecal("evaluate", path, *words, "--report", page)
+    assert result.status == 0, result.err
     command = codes(page.read_text("utf-8"))[0]
     assert all(word in shlex.split(command) for word in words)
     monkeypatch.chdir(tmp_path)
@@ -270,6 +286,27 @@ def test_it_fits_a_phone_and_is_accessible(browser: Any, tmp_path: Path) -> None
     path = tmp_path / "page.html"
     path.write_text(report_html(evaluated(), fix=fixed(), fix_command="safecal recalibrate rows.csv"), encoding="utf-8")
     with visited(browser, path, width=360) as page:
-        assert page.get_by_role("heading", name="What a fix would win").is_visible()
+        assert page.get_by_role("heading", name="What a fix would gain").is_visible()
         assert_it_fits(page)
         assert_it_is_accessible(page, 20)
+
+
+def verdict_text(page: str) -> str:
+    match = re.search(r'<section aria-labelledby="verdict".*?</section>', page, re.DOTALL)
+    assert match is not None
+    return " ".join(text(match[0]).split())
+
+
+def test_what_to_do_names_the_map_that_the_report_took() -> None:
+    taken = type(fixed().map.map).__name__.lower()
+    said = verdict_text(report_html(evaluated(), fix=fixed(), command="safecal evaluate rows.csv"))
+    assert f"Take the {taken} map below, and judge it by rows that it was not fitted to." in said
+    assert f"{taken} , taken" in text(section(report_html(evaluated(), fix=fixed())))
+
+
+def test_what_to_do_is_typed_as_at_the_door_of_the_report() -> None:
+    in_python = verdict_text(report_html(evaluated()))
+    in_shell = verdict_text(report_html(evaluated(), command="safecal evaluate rows.csv"))
+    assert "safecal.recalibrate(y_true, y_prob) fits a shift" in in_python
+    assert "safecal recalibrate fits a shift" in in_shell
+    assert "safecal." not in in_shell

@@ -22,12 +22,12 @@ def consistency(scale: float = 1.0, **options: object) -> Consistency:
 
 @pytest.mark.parametrize("scale", ["ECD", "NEES"])
 def test_it_holds_the_numbers_it_draws(scale: str) -> None:
-    found = consistency()
-    display = ConsistencyDisplay.from_consistency(found, scale=scale)
+    result = consistency()
+    display = ConsistencyDisplay.from_consistency(result, scale=scale)
     factor, shift = (1.0, 0.0) if scale == "ECD" else (2.0, 3.0)
-    np.testing.assert_allclose(display.mean, shift + factor * found.steps.ecd)
-    np.testing.assert_allclose(display.median, shift + factor * np.array(found.step_medians))
-    np.testing.assert_allclose(np.stack([display.low, display.high], axis=1), shift + factor * found.bands())
+    np.testing.assert_allclose(display.mean, shift + factor * result.steps.ecd)
+    np.testing.assert_allclose(display.median, shift + factor * np.array(result.step_medians))
+    np.testing.assert_allclose(np.stack([display.low, display.high], axis=1), shift + factor * result.bands())
     np.testing.assert_array_equal(display.steps, np.arange(1.0, 13.0))
     line, points = (
         next(li for li in display.ax_.get_lines() if li.get_label() == f"{w} of the runs") for w in ("mean", "median")
@@ -37,7 +37,7 @@ def test_it_holds_the_numbers_it_draws(scale: str) -> None:
     assert display.ax_.get_ylabel() == ("ECD (nat)" if scale == "ECD" else "NEES")
     assert (
         repr(display)
-        == f"ConsistencyDisplay: {scale} over 12 steps, {100 * found.share_inside:.0f} % of them in the band"
+        == f"ConsistencyDisplay: {scale} over 12 steps, {100 * result.share_inside:.0f} % of them in the band"
     )
     plt.close(display.figure_)
 
@@ -88,8 +88,8 @@ def test_bad_input_is_refused() -> None:
 def test_ticks_stand_at_whole_steps() -> None:
     x = np.random.default_rng(0).normal(size=(480, 3))
     run, step = np.repeat(np.arange(24), 20), np.tile(np.arange(20), 24)
-    found = assess_consistency(safecal.gaussian(x, 0 * x, std=1.0), run=run, step=step)
-    display = ConsistencyDisplay.from_consistency(found)
+    result = assess_consistency(safecal.gaussian(x, 0 * x, std=1.0), run=run, step=step)
+    display = ConsistencyDisplay.from_consistency(result)
     display.figure_.canvas.draw()
     assert all(tick == round(tick) for tick in display.ax_.get_xticks())
     plt.close(display.figure_)

@@ -19,10 +19,9 @@ from stonesoup.types.groundtruth import GroundTruthPath, GroundTruthState
 from stonesoup.types.track import Track
 
 from safecal.compat.stonesoup import monte_carlo
-from safecal.paper.tracking import run_tracking
+from safecal.paper.tracking import TrackingStudy, run_tracking
 from safecal.paper.tracking_filters import SETTINGS, Run, filtered, simulated
-from safecal.paper.tracking_results import TrackingStudy
-from safecal.paper.tracking_words import tracking_text
+from safecal.paper.tracking_views import tracking_text
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +211,7 @@ def test_the_picture(few: TrackingStudy, few_hard: TrackingStudy) -> None:
     matplotlib.use("agg")
     from matplotlib import pyplot as plt
 
-    from safecal.paper.tracking_figure import tracking_figure
+    from safecal.paper.tracking_views import tracking_figure
 
     figure = tracking_figure(few)
     try:

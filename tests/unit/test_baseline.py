@@ -28,35 +28,35 @@ def _evaluated(scale: float, n: int = 6000, seed: int = 0, **more: object) -> sa
     ],
 )
 def test_the_decision(before: float, now: float, n: int, decision: str) -> None:
-    found = Baseline.of(_evaluated(now, n, 1), _evaluated(before, n, 2))
-    assert found.decision == decision
-    assert found.reason.endswith("The intervals hold together at 95 % confidence.")
-    assert Baseline.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
+    baseline = Baseline.of(_evaluated(now, n, 1), _evaluated(before, n, 2))
+    assert baseline.decision == decision
+    assert baseline.reason.endswith("The intervals hold together at 95 % confidence.")
+    assert Baseline.from_dict(json.loads(json.dumps(baseline.to_dict(), allow_nan=False))) == baseline
 
 
 def test_the_same_evaluation_is_never_worse() -> None:
     one = _evaluated(1.5, 500)
-    found = Baseline.of(one, one)
-    assert found.decision != "WORSE"
-    assert [change.change.value for change in found.changes[:3]] == pytest.approx([0.0, 1.0, 1.0])
+    baseline = Baseline.of(one, one)
+    assert baseline.decision != "WORSE"
+    assert [change.change.value for change in baseline.changes[:3]] == pytest.approx([0.0, 1.0, 1.0])
 
 
 def test_a_place_that_got_worse_is_named(rng: np.random.Generator) -> None:
     z = rng.normal(0, 2, 20_000)
     y, later = (rng.random(20_000) < special.expit(z - shift) for shift in (0.0, 1.1))
-    found = Baseline.of(safecal.evaluate(later, logits=z), safecal.evaluate(y, logits=z))
-    named = [change for change in found.changes if change.name.startswith("probability ")]
-    assert found.decision == "WORSE"
+    baseline = Baseline.of(safecal.evaluate(later, logits=z), safecal.evaluate(y, logits=z))
+    named = [change for change in baseline.changes if change.name.startswith("probability ")]
+    assert baseline.decision == "WORSE"
     assert named[0].decision == "WORSE"
     assert named[0].before == pytest.approx(0.0, abs=0.05)
-    assert named[0].name in found.reason
+    assert named[0].name in baseline.reason
 
 
 def test_a_group_that_got_worse_is_named() -> None:
     site = np.arange(6000) % 3
     before, now = _evaluated(1.0, by={"site": site}), _evaluated(np.where(site == 1, 3.0, 0.9), by={"site": site})
-    found = Baseline.of(now, before)
-    assert "site 1" in [change.name for change in found.changes if change.decision == "WORSE"]
+    baseline = Baseline.of(now, before)
+    assert "site 1" in [change.name for change in baseline.changes if change.decision == "WORSE"]
     without = Baseline.of(now, _evaluated(1.0))
     assert "site 1" not in [change.name for change in without.changes]
 
@@ -105,8 +105,8 @@ def _days(days: int, **more: object) -> safecal.Evaluation:
 def test_a_place_of_a_baseline_with_clusters_is_bounded_by_its_clusters(group: bool) -> None:
     day, site = np.repeat(np.arange(120), 50), np.arange(6000) % 2
     now = _evaluated(np.where(site == 1, 3.0, 0.9), by={"site": site}) if group else _evaluated(3.0)
-    found = [Baseline.of(now, _days(120, by={"site": day % 2}, cluster=c)) for c in (None, day)]
-    rows, days = ({c.name: c for c in one.changes if c.name.startswith(("site", "prob"))} for one in found)
+    baselines = [Baseline.of(now, _days(120, by={"site": day % 2}, cluster=c)) for c in (None, day)]
+    rows, days = ({c.name: c for c in one.changes if c.name.startswith(("site", "prob"))} for one in baselines)
     assert rows.keys() == days.keys()
     assert ("site 1" in rows) == group
     for name, change in rows.items():  # each day is one throw of the dice, not fifty
@@ -120,8 +120,8 @@ def test_a_document_does_not_tell_the_clusters_of_a_place() -> None:
     day = np.repeat(np.arange(120), 50)
     before = _days(120, by={"site": day % 2}, cluster=day)
     read = safecal.Evaluation.from_dict(json.loads(json.dumps(before.to_dict(), allow_nan=False)))
-    found = Baseline.of(_evaluated(3.0, by={"site": np.arange(6000) % 2}), read)
-    places = found.changes[3:]
+    baseline = Baseline.of(_evaluated(3.0, by={"site": np.arange(6000) % 2}), read)
+    places = baseline.changes[3:]
     assert places
     assert all(change.decision == "UNCLEAR" and "without bounds: unclear" in str(change) for change in places)
-    assert Baseline.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
+    assert Baseline.from_dict(json.loads(json.dumps(baseline.to_dict(), allow_nan=False))) == baseline

@@ -25,11 +25,11 @@ def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(results.read_text(encoding="utf-8"))
-    assert set(found) - {"states"} == {"machine", "binary", "first", "multiclass", "groups", "files", "slices"}
+    document = json.loads(results.read_text(encoding="utf-8"))
+    assert set(document) - {"states"} == {"machine", "binary", "first", "multiclass", "groups", "files", "slices"}
     names = ["safecal, one thread", "safecal.evaluate", "scikit-learn calibration_curve"]
-    assert [entry["name"] for entry in found["binary"]["entries"]] == names
-    ours = found["binary"]["entries"][0]
+    assert [entry["name"] for entry in document["binary"]["entries"]] == names
+    ours = document["binary"]["entries"][0]
     assert ours["measured"][0]["rows"] == 1000
     assert 0.0 < ours["measured"][0]["value"] < 0.2
     assert ours["answers"]["labels 1 and 2"] == "LabelError"
@@ -45,7 +45,7 @@ def test_the_benchmark_runs_and_writes_its_page(tmp_path: Path) -> None:
     only = subprocess.run([*command, "--quick", "--only", "multiclass"], capture_output=True, text=True, check=False)
     assert only.returncode == 0, only.stderr
     anew = json.loads(results.read_text(encoding="utf-8"))
-    assert {name for name in found if anew[name] != found[name]} == {"multiclass"}
+    assert {name for name in document if anew[name] != document[name]} == {"multiclass"}
     results.write_text(json.dumps({**anew, "machine": {}}), encoding="utf-8")
     refused = subprocess.run([*command, "--quick", "--only", "multiclass"], capture_output=True, text=True, check=False)
     assert refused.returncode == 1

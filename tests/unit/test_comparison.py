@@ -11,7 +11,7 @@ from scipy import stats
 import safecal
 from safecal import Comparison, Difference, SideBySide, compare
 from safecal.errors import FormError, LabelError, OptionError, RangeError, SafecalError, ShapeError
-from safecal.inference.equality import equality, rows_of_law
+from safecal.judge.paired import equality, rows_of_law
 
 RNG = np.random.default_rng(13)
 N = 500
@@ -23,9 +23,9 @@ MUTE = safecal.bernoulli(Y, logits=0.3 * LOG_ODDS)
 
 
 def test_values_are_those_of_each_model() -> None:
-    found = compare(LOUD, HONEST)
+    comparison = compare(LOUD, HONEST)
     for name in ("ecd", "nll", "brier"):
-        d = getattr(found, name)
+        d = getattr(comparison, name)
         a, b = getattr(LOUD.summary(), name), getattr(HONEST.summary(), name)
         assert (d.a, d.b, d.interval.value) == pytest.approx((a, b, a - b), rel=1e-12)
         assert d.interval.low < d.interval.value < d.interval.high
@@ -34,12 +34,12 @@ def test_values_are_those_of_each_model() -> None:
 def test_plain_t_where_nothing_is_skewed() -> None:
     # Differences +c and -c in equal number around a mean, at 200 rows: Hall's correction vanishes with the skewness.
     d = np.tile([0.3, -0.1], 150)
-    found = compare(*_gaussians(d))
+    comparison = compare(*_gaussians(d))
     low, high = stats.t.interval(0.95, 299, d.mean(), d.std(ddof=1) / math.sqrt(300))
-    assert (found.nll.interval.low, found.nll.interval.high) == pytest.approx((low, high), rel=1e-6)
-    assert found.nll.p_value == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue, rel=1e-6)
-    assert found.nll.statistic == pytest.approx(stats.ttest_1samp(d, 0.0).statistic)
-    assert found.brier is None
+    assert (comparison.nll.interval.low, comparison.nll.interval.high) == pytest.approx((low, high), rel=1e-6)
+    assert comparison.nll.p_value == pytest.approx(stats.ttest_1samp(d, 0.0).pvalue, rel=1e-6)
+    assert comparison.nll.statistic == pytest.approx(stats.ttest_1samp(d, 0.0).statistic)
+    assert comparison.brier is None
 
 
 def _gaussians(d: np.ndarray) -> tuple[safecal.Predictions, safecal.Predictions]:
@@ -56,18 +56,18 @@ def test_interval_and_test_agree(n: int, level: float) -> None:
     rng = np.random.default_rng(n)
     for _ in range(20):
         d = rng.exponential(size=n) - 1 + rng.normal(0, 0.3)
-        found = compare(*_gaussians(d), level=level).nll
-        excluded = not found.interval.low <= 0.0 <= found.interval.high
-        assert found.shown == excluded == (found.p_value < 1 - level)
+        difference = compare(*_gaussians(d), level=level).nll
+        excluded = not difference.interval.low <= 0.0 <= difference.interval.high
+        assert difference.shown == excluded == (difference.p_value < 1 - level)
 
 
 def test_a_model_against_itself_is_no_difference() -> None:
     for other in (HONEST, safecal.bernoulli(Y, 1 / (1 + np.exp(-LOG_ODDS)))):
-        found = compare(HONEST, other)
-        for d in (found.ecd, found.nll, found.brier):
+        comparison = compare(HONEST, other)
+        for d in (comparison.ecd, comparison.nll, comparison.brier):
             assert d.interval.value == pytest.approx(0.0, abs=1e-12)
             assert d.p_value > 0.05
-        assert found.verdict == "No difference is shown, neither in NLL nor in over-confidence."
+        assert comparison.verdict == "No difference is shown, neither in NLL nor in over-confidence."
 
 
 def test_swapping_changes_signs_alone() -> None:
@@ -150,15 +150,19 @@ def test_every_sentence(ecd: tuple[float, float, float], nll: tuple[float, float
 
 def test_what_one_model_called_impossible_is_infinite() -> None:
     y, good, bad = [1, 0, 1, 1], [0.9, 0.2, 0.6, 0.7], [0.9, 0.2, 0.6, 0.0]
-    found = compare(safecal.bernoulli(y, bad), safecal.bernoulli(y, good))
-    assert (found.n_impossible_a, found.n_impossible_b) == (1, 0)
-    assert (found.ecd.interval.low, found.nll.interval.value, found.nll.p_value) == (math.inf, math.inf, 0.0)
-    assert math.isfinite(found.brier.interval.value)
-    assert found.verdict.startswith("In 1 row something happened that a had called impossible. b has lower NLL")
+    comparison = compare(safecal.bernoulli(y, bad), safecal.bernoulli(y, good))
+    assert (comparison.n_impossible_a, comparison.n_impossible_b) == (1, 0)
+    assert (comparison.ecd.interval.low, comparison.nll.interval.value, comparison.nll.p_value) == (
+        math.inf,
+        math.inf,
+        0.0,
+    )
+    assert math.isfinite(comparison.brier.interval.value)
+    assert comparison.verdict.startswith("In 1 row something happened that a had called impossible. b has lower NLL")
     back = compare(safecal.bernoulli(y, good), safecal.bernoulli(y, bad))
     assert back.ecd.interval.high == -math.inf
     assert back.verdict.startswith("In 1 row something happened that b had called impossible")
-    for result in (found, back):
+    for result in (comparison, back):
         assert Comparison.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False))) == result
         assert "nan" not in repr(result).lower()
         assert max(map(len, repr(result).splitlines())) < 80
@@ -177,9 +181,9 @@ def test_what_both_called_impossible_stands_apart() -> None:
 
 
 def test_an_impossible_row_of_weight_zero_does_not_count() -> None:
-    found = compare(safecal.bernoulli([1, 0, 1], [0.0, 0.3, 0.6]), HONEST_THREE, sample_weight=[0, 1, 1])
-    assert found.n_impossible_a == 0
-    assert math.isfinite(found.ecd.interval.value)
+    comparison = compare(safecal.bernoulli([1, 0, 1], [0.0, 0.3, 0.6]), HONEST_THREE, sample_weight=[0, 1, 1])
+    assert comparison.n_impossible_a == 0
+    assert math.isfinite(comparison.ecd.interval.value)
 
 
 HONEST_THREE = safecal.bernoulli([1, 0, 1], [0.5, 0.2, 0.7])
@@ -206,25 +210,27 @@ def test_one_row_and_equal_differences_are_defined() -> None:
 
 def test_the_largest_floats_do_not_overflow() -> None:
     y = [0, 0, 1]
-    found = compare(safecal.bernoulli(y, logits=[1e308, 1e308, 1.0]), safecal.bernoulli(y, logits=[1.0, -1.0, 1.0]))
-    assert found.nll.interval.value == pytest.approx(1e308 / 1.5)
-    assert max(map(len, repr(found).splitlines())) < 80
+    comparison = compare(
+        safecal.bernoulli(y, logits=[1e308, 1e308, 1.0]), safecal.bernoulli(y, logits=[1.0, -1.0, 1.0])
+    )
+    assert comparison.nll.interval.value == pytest.approx(1e308 / 1.5)
+    assert max(map(len, repr(comparison).splitlines())) < 80
 
 
 def test_rows_without_a_surprise_cannot_tell() -> None:
     y = np.ones(50, dtype=bool)
     sharp, vague = (safecal.bernoulli(y, np.full(50, p)) for p in (0.999, 0.99))
-    found = compare(sharp, vague)
-    assert found.nll.p_value > 0.5
-    assert not found.nll.can_tell
-    assert found.verdict.endswith(
+    comparison = compare(sharp, vague)
+    assert comparison.nll.p_value > 0.5
+    assert not comparison.nll.can_tell
+    assert comparison.verdict.endswith(
         "These rows cannot tell the NLL of a from that of b: the models differ in rare, large surprises, and "
         "too few of these have happened."
     )
     # Whatever happens, the excess of 0.999 is above that of 0.99: no chance is in that.
-    assert found.ecd.interval.low == pytest.approx(found.ecd.interval.value)
-    assert found.ecd.interval.method == "the same sign whatever happens"
-    assert found.ecd.p_value == 0.0
+    assert comparison.ecd.interval.low == pytest.approx(comparison.ecd.interval.value)
+    assert comparison.ecd.interval.method == "the same sign whatever happens"
+    assert comparison.ecd.p_value == 0.0
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.999])
@@ -239,8 +245,8 @@ def test_intervals_of_classes_agree_with_their_tests(n: int, level: float, rng: 
         many = [safecal.categorical(y, logits=z * t) for t in (1.3, rng.uniform(0.3, 1.2))]
         two = [safecal.bernoulli(y == 0, logits=z[:, 0] * t + s) for t, s in ((1.4, 0.0), (0.8, rng.normal(0, 1)))]
         for a, b in (many, two):
-            found = compare(a, b, level=level, cluster=cluster, sample_weight=w)
-            for d in (found.ecd, found.nll, found.brier):
+            comparison = compare(a, b, level=level, cluster=cluster, sample_weight=w)
+            for d in (comparison.ecd, comparison.nll, comparison.brier):
                 assert d.shown == (not d.interval.low <= 0.0 <= d.interval.high)
 
 
@@ -291,32 +297,34 @@ def test_the_law_of_many_classes_is_that_of_two_where_all_others_are_one(rng: np
 
 def test_probabilities_of_zero_are_left_out_of_the_law_and_said() -> None:
     y = [1, 1, 0, 1, 0, 1]
-    found = compare(
+    comparison = compare(
         safecal.bernoulli(y, [1.0, 0.9, 0.2, 0.7, 0.3, 0.8]), safecal.bernoulli(y, [0.9, 0.8, 0.4, 0.9, 0.1, 0.7])
     )
-    assert found.nll.interval.method.endswith("what equal models do by chance (1 row with a probability of 0 left out)")
-    assert found.brier.interval.method.endswith("what equal models do by chance")
+    assert comparison.nll.interval.method.endswith(
+        "what equal models do by chance (1 row with a probability of 0 left out)"
+    )
+    assert comparison.brier.interval.method.endswith("what equal models do by chance")
     both = compare(
         safecal.bernoulli(y, [1.0, 0.9, 0.2, 0.7, 0.3, 0.8]), safecal.bernoulli(y, [1.0, 0.8, 0.4, 0.9, 0.1, 0.7])
     )
     assert both.nll.interval.method.endswith("what equal models do by chance")
     classes = [[1.0, 0.0, 0.0], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.0, 0.4, 0.6]]
     other = [[0.9, 0.1, 0.0], [0.4, 0.3, 0.3], [0.1, 0.5, 0.4], [0.0, 0.7, 0.3]]
-    found = compare(safecal.categorical([0, 1, 2, 1], classes), safecal.categorical([0, 1, 2, 1], other))
-    assert "(1 row with a probability of 0 left out)" in found.nll.interval.method
-    assert "left out" not in found.brier.interval.method
+    comparison = compare(safecal.categorical([0, 1, 2, 1], classes), safecal.categorical([0, 1, 2, 1], other))
+    assert "(1 row with a probability of 0 left out)" in comparison.nll.interval.method
+    assert "left out" not in comparison.brier.interval.method
 
 
 def test_two_evaluations_stand_side_by_side_without_a_test() -> None:
     a, b = LOUD.evaluate(), HONEST.evaluate(level=0.9)
-    found = compare(a, b)
-    assert isinstance(found, SideBySide)
-    assert found.n == (N, N)
-    assert found.level == (0.95, 0.9)
-    assert found.decisions == (a.verdict.decision, b.verdict.decision)
-    assert found.metrics["ECD"] == (a.interval, b.interval)
-    assert list(found.metrics) == ["ECD", "temperature", "mistakes", "NLL", "ECE (positive class)", "Brier"]
-    text, page = repr(found), found._repr_html_()
+    comparison = compare(a, b)
+    assert isinstance(comparison, SideBySide)
+    assert comparison.n == (N, N)
+    assert comparison.level == (0.95, 0.9)
+    assert comparison.decisions == (a.verdict.decision, b.verdict.decision)
+    assert comparison.metrics["ECD"] == (a.interval, b.interval)
+    assert list(comparison.metrics) == ["ECD", "temperature", "mistakes", "NLL", "ECE (positive class)", "Brier"]
+    text, page = repr(comparison), comparison._repr_html_()
     assert max(map(len, text.splitlines())) <= 80
     for words in ("No test is possible: evaluations hold no rows", "p-value"):
         assert (words in " ".join(text.split())) == (words in page) == (words != "p-value")
@@ -324,7 +332,7 @@ def test_two_evaluations_stand_side_by_side_without_a_test() -> None:
     assert list(compare(states, states).metrics) == ["ECD", "temperature", "NLL"]
     top = LOUD.evaluate(bin_on="confidence")
     assert not any(name.startswith("ECE") for name in compare(top, b).metrics)
-    with pytest.raises(OptionError, match="`cluster` belongs to rows; got two evaluations, which hold none"):
+    with pytest.raises(OptionError, match="`cluster` belongs to rows; got two evaluations, which hold no rows"):
         compare(a, b, cluster=np.arange(N))
     with pytest.raises(FormError, match="`b` must be predictions; got a Evaluation"):
         compare(LOUD, b)
@@ -339,11 +347,11 @@ def test_unnormalised_densities_have_ecd_alone(rng: np.random.Generator) -> None
         )
 
     models = [model(0.5), model(1.0)]
-    found = compare(*models)
-    assert found.nll is None
-    assert found.brier is None
-    assert "without NLL" in found.verdict
-    assert Comparison.from_dict(found.to_dict()) == found
+    comparison = compare(*models)
+    assert comparison.nll is None
+    assert comparison.brier is None
+    assert "without NLL" in comparison.verdict
+    assert Comparison.from_dict(comparison.to_dict()) == comparison
     assert compare(models[0], safecal.gaussian(x, np.zeros(50), std=1.0)).nll is None
 
 
@@ -376,12 +384,12 @@ def test_level_lies_between(level: object) -> None:
 
 
 def test_documents_and_html() -> None:
-    found = compare(LOUD, HONEST)
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    comparison = compare(LOUD, HONEST)
+    document = json.loads(json.dumps(comparison.to_dict(), allow_nan=False))
     assert document["kind"] == "safecal.comparison"
-    assert document["verdict"] == found.verdict
-    assert Comparison.from_dict(document) == found
-    page = found._repr_html_()
+    assert document["verdict"] == comparison.verdict
+    assert Comparison.from_dict(document) == comparison
+    page = comparison._repr_html_()
     assert "<td" in page
     assert "&lt; 0.0001" in page
-    assert max(map(len, repr(found).splitlines())) < 80
+    assert max(map(len, repr(comparison).splitlines())) < 80

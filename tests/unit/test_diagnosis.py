@@ -85,8 +85,8 @@ FAULTS: dict[str, tuple[Draw, str]] = {
 
 def _named(draw: Draw, n: int, seed: int) -> str:
     result = draw(np.random.default_rng([n, seed]), n)
-    found = result.verdict.diagnosis
-    return result.verdict.decision if found is None else found.cause
+    diagnosis = result.verdict.diagnosis
+    return result.verdict.decision if diagnosis is None else diagnosis.cause
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -118,7 +118,9 @@ def test_the_cause_stands_in_the_reason_and_the_remedy_in_the_text() -> None:
     assert verdict.diagnosis is not None
     assert "Cause: shifted: the event happens more often than it says" in verdict.reason
     assert "times too large" not in verdict.reason
-    assert "`safecal.recalibrate(y_true, y_prob)` on other rows" in verdict.diagnosis.remedy
+    assert (
+        "`safecal.recalibrate(y_true, y_prob)` fits a shift and a slope; judge it by rows" in verdict.diagnosis.remedy
+    )
     said = " ".join(repr(result).split())
     assert "What to do: A temperature does not correct a shift." in said
     assert "What to do: A temperature does not correct a shift." in result._repr_html_()
@@ -143,15 +145,15 @@ def test_a_diagnosis_is_written_and_read() -> None:
 def test_real_models(shared_data: Path) -> None:
     pl = pytest.importorskip("polars")
     tweets = pl.read_csv(shared_data / "toxicity" / "bilstm_tweets.csv")
-    found = safecal.evaluate(tweets["y"].to_numpy(), logits=tweets["logit"].to_numpy()).verdict.diagnosis
-    assert found is not None
-    assert found.cause == "shifted"
+    diagnosis = safecal.evaluate(tweets["y"].to_numpy(), logits=tweets["logit"].to_numpy()).verdict.diagnosis
+    assert diagnosis is not None
+    assert diagnosis.cause == "shifted"
     for name in ("wideresnet-16-4-cifar-10", "densenet-bc-100-cifar-100"):
         with np.load(shared_data / "cifar" / f"{name}.npz") as file:
             y, p = file["ground_truth"].ravel(), file["predictions"]
-        found = safecal.evaluate(y, p, clip=1e-9).verdict.diagnosis
-        assert found is not None
-        assert found.cause == "too sharp"
+        diagnosis = safecal.evaluate(y, p, clip=1e-9).verdict.diagnosis
+        assert diagnosis is not None
+        assert diagnosis.cause == "too sharp"
     games = pl.read_csv(shared_data / "baseball" / "mlb_games.csv", infer_schema_length=None)
     games = games.filter(pl.col("prob1_outcome") != 0.5)
     assert safecal.evaluate(games["prob1_outcome"].to_numpy(), games["prob1"].to_numpy()).verdict.diagnosis is None
@@ -188,30 +190,33 @@ def test_many_classes_so_sharp_that_nothing_is_left_of_the_others() -> None:
 
 def test_predictions_that_are_all_alike_are_shifted_by_what_is_missing() -> None:
     happened = np.arange(3000) < 51
-    found = safecal.evaluate(happened, np.full(3000, 0.001)).verdict.diagnosis
-    assert found is not None
-    assert found.cause == "shifted"
-    assert "more often than it says, 1.7 % where 0.1 % is predicted: a shift of +2.8 in log-odds" in found.evidence
+    diagnosis = safecal.evaluate(happened, np.full(3000, 0.001)).verdict.diagnosis
+    assert diagnosis is not None
+    assert diagnosis.cause == "shifted"
+    assert "more often than it says, 1.7 % where 0.1 % is predicted: a shift of +2.8 in log-odds" in diagnosis.evidence
 
 
 @pytest.mark.parametrize(("outcome", "always"), [(1, "always"), (0, "never")])
 @pytest.mark.parametrize("spread", [0.0, 0.2])
 def test_where_every_outcome_is_the_same_that_is_said(outcome: int, always: str, spread: float) -> None:
     p = 0.7 + spread * (np.arange(500) % 5 - 2) / 4
-    found = safecal.evaluate(np.full(500, outcome), p).verdict.diagnosis
-    assert found is not None
-    assert (found.cause, found.evidence) == ("shifted", f"the event {always} happened, where 70 % is predicted.")
-    assert "all of them are the same" in found.remedy
+    diagnosis = safecal.evaluate(np.full(500, outcome), p).verdict.diagnosis
+    assert diagnosis is not None
+    assert (diagnosis.cause, diagnosis.evidence) == (
+        "shifted",
+        f"the event {always} happened, where 70 % is predicted.",
+    )
+    assert "all of them are the same" in diagnosis.remedy
     assert safecal.evaluate(np.ones(20), np.full(20, 0.99)).verdict.diagnosis is None
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_labels_that_were_passed_as_probabilities_are_called_labels(classes: int, rng: np.random.Generator) -> None:
     y = rng.integers(0, classes, 300)
-    said = np.where(rng.random(300) < 0.9, y, (y + 1) % classes)
+    predicted = np.where(rng.random(300) < 0.9, y, (y + 1) % classes)
     wrong, right = (
-        safecal.evaluate(y, found.astype(float) if classes == 2 else np.eye(classes)[found]).verdict
-        for found in (said, y)
+        safecal.evaluate(y, labels.astype(float) if classes == 2 else np.eye(classes)[labels]).verdict
+        for labels in (predicted, y)
     )
     assert wrong.decision == "UNSAFE"
     assert "labels" in wrong.diagnosis.evidence
@@ -219,3 +224,11 @@ def test_labels_that_were_passed_as_probabilities_are_called_labels(classes: int
     assert right.reason.startswith("all 300 predictions are exactly 0 or 1: they look like labels")
     assert "`predict_proba`" in right.reason
     assert "`predict_proba`" in wrong.diagnosis.remedy
+
+
+def test_rounded_probabilities_are_told_the_clip_that_their_decimals_mean() -> None:
+    y, p = [0, 1, 1, 0, 1, 0, 1], np.array([0.12, 0.7, 0.9, 0.8, 0.6, 0.0, 0.0])
+    remedy = safecal.evaluate(y, p).verdict.diagnosis.remedy
+    assert remedy.endswith("or else state the smallest probability you mean: `clip=5e-3`.")
+    coarse = safecal.evaluate(y, p.round(1)).verdict.diagnosis.remedy  # a clip of 0.05 would judge another model
+    assert coarse == "Pass `logits=`, or probabilities with all their digits."

@@ -10,8 +10,9 @@ import pytest
 
 import safecal
 from safecal import Interval
-from safecal.judge.display import number, place_rows, table_text
-from safecal.judge.reasons import direction
+from safecal.judge.display import number, table_text
+from safecal.judge.places import place_rows
+from safecal.judge.verdict import direction
 
 SCRIPT = "<script>alert(1)</script>"
 
@@ -34,15 +35,15 @@ def test_an_evaluation_as_text() -> None:
     assert str(result.verdict).startswith("UNSAFE: 1 outcome happened to which the model had given probability 0.")
     assert _text(result) == (
         """\
-safecal evaluation: 7 rows, bernoulli
+safecal evaluation: 7 rows, two classes
 
 VERDICT
 
-where        rows    it says  happens  ECD from  allowed
---------------------------------------------------------
-group south     4  0.6 wrong  2 wrong      +inf      0.1
+where        rows     it says     happens  ECD from  allowed
+------------------------------------------------------------
+group south     4  15 % wrong  50 % wrong      +inf      0.1
 
-What to do: Pass logits, or probabilities with all their digits.
+What to do: Pass `logits=`, or probabilities with all their digits.
 
 ECD              +inf  nat: an outcome the model called impossible happened
 temperature    1.1987  95 % interval A to B; 1 is calibrated
@@ -80,7 +81,7 @@ def test_an_evaluation_of_classes_names_the_bias_too() -> None:
     text = _text(safecal.evaluate([0, 1, 2], [[0.7, 0.2, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]], bins=2))
     assert text == (
         """\
-safecal evaluation: 3 rows, categorical
+safecal evaluation: 3 rows, 3 classes
 
 VERDICT
 
@@ -135,14 +136,15 @@ def test_states_have_fewer_columns() -> None:
     result = safecal.gaussian([[0.0, 1.0], [2.0, 3.0]], [[0.0, 0.0]] * 2, var=[1.0, 2.0]).evaluate(by=["a", "b"])
     assert _text(result) == (
         """\
-safecal evaluation: 2 rows, gaussian
+safecal evaluation: 2 rows, states in 2 dimensions
 
 VERDICT
 
 where      rows  ECD from  allowed
 ----------------------------------
 group b ?     1     -2.15      0.2
-?  suspected: more rows would tell
+?  suspected: the estimate is beyond what is allowed, and its lower bound,
+   which the table shows, is not: more rows would tell
 
 ECD          +1.2500  nat, 95 % interval A to B: no clear direction
 temperature   2.2500  95 % interval A to B; 1 is calibrated
@@ -193,7 +195,7 @@ def test_mistakes_that_were_announced_stand_beside_those_that_were_made() -> Non
 
 
 def test_one_row_is_one_row() -> None:
-    assert repr(safecal.evaluate([1], [0.7])).startswith("safecal evaluation: 1 row, bernoulli\n")
+    assert repr(safecal.evaluate([1], [0.7])).startswith("safecal evaluation: 1 row, two classes\n")
 
 
 def test_a_table_fits_80_columns() -> None:
@@ -366,10 +368,29 @@ def test_a_verdict_is_shown_by_itself() -> None:
 def test_a_column_that_no_place_fills_is_left_out(rng: np.random.Generator) -> None:
     p = rng.random(3000)
     wrong = safecal.evaluate(rng.random(len(p)) < np.where(p > 0.9, 0.5, p), p)
-    assert set(place_rows(wrong.verdict.where)[0]) > {"it says", "happens"}
+    assert set(place_rows(wrong.verdict.where, wrong.summary.weight)[0]) > {"it says", "happens"}
     errors = rng.multivariate_normal(np.zeros(2), [[1.0, 0.9], [0.9, 1.0]], 3000)
     states = safecal.gaussian(errors, np.zeros_like(errors), std=1.0).evaluate()
-    rows = place_rows(states.verdict.where)
+    rows = place_rows(states.verdict.where, states.summary.weight)
     assert list(rows[0]) == ["place", "rows", "share", "ECD at least", "allowed", "finding"]
     assert all(all(row.values()) for row in rows)
     assert ">it says<" not in states._repr_html_()
+
+
+def test_groups_are_wrong_in_percent_with_weights_too(rng: np.random.Generator) -> None:
+    z, group = rng.normal(0, 2, 4000), rng.choice(["a", "b"], 4000)
+    y, weight = rng.random(4000) < 1 / (1 + np.exp(-z)), np.where(z > 0.0, 7.0, 3.0)
+    result = safecal.evaluate(y, logits=3.0 * z, by=group, sample_weight=weight)
+    (row,) = (row for row in place_rows(result.verdict.where, result.summary.weight) if row["place"] == "group a")
+    wrong = np.average(y != (z > 0.0), weights=weight * (group == "a"))
+    assert row["happens"] == f"{100.0 * wrong:.3g} % wrong"
+
+
+def test_no_line_is_wider_than_a_terminal(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, (40_000, 2))
+    y = rng.random(40_000) < 1 / (1 + np.exp(-z[:, 0]))
+    sites = rng.choice([f"the {word} site of the company" for word in ("northern", "southern")], 40_000)
+    tokens = safecal.bounded(np.full(300, -4.0), np.full((300, 3), -1.2), vocabulary=10, text="given")
+    states = safecal.gaussian(3.0 * z, 0.0 * z, cov=np.tile(np.eye(2), (40_000, 1, 1)))
+    for result in (safecal.evaluate(y, logits=3.0 * z[:, 0], by=sites), tokens.evaluate(), states.evaluate(by=sites)):
+        assert max(map(len, repr(result).splitlines())) <= 80

@@ -150,7 +150,7 @@ def test_a_column_with_a_name_names_the_table() -> None:
 
 
 def test_an_evaluation_holds_no_raw_data() -> None:
-    results = {"drawn", "tested", "_found", "interval", "temperature", "mistakes", "local", "verdict", "slices"}
+    results = {"drawn", "tested", "_cache", "interval", "temperature", "mistakes", "local", "verdict", "slices"}
     assert set(Evaluation.__slots__) == {"tally", "limits"} | results
     sums = {"summary", "bins", "groups", "group_nodes", "clusters", "pairs", "cell_pairs", "spectrum", "spread"}
     sums |= {"ordered", "top", "axes", "class_sums", "others", "directions", "forecast"}
@@ -198,9 +198,9 @@ def test_the_parts_agree_with_each_other() -> None:
 
 def test_intervals_are_nested_in_the_level() -> None:
     for result in (safecal.evaluate(Y, P), safecal.evaluate(C, logits=Z), STATES.evaluate()):
-        found = [result.confidence_interval(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
-        assert all(i.low <= i.value <= i.high for i in found)
-        assert all(a.low >= b.low and a.high <= b.high for a, b in itertools.pairwise(found))
+        intervals = [result.confidence_interval(level) for level in (0.5, 0.8, 0.9, 0.95, 0.99)]
+        assert all(i.low <= i.value <= i.high for i in intervals)
+        assert all(a.low >= b.low and a.high <= b.high for a, b in itertools.pairwise(intervals))
 
 
 def test_the_same_data_give_the_same_answer() -> None:
@@ -228,14 +228,16 @@ def test_masked_logits_of_a_language_model() -> None:
     for dtype in (np.float32, np.float64):
         mask = np.full((2, 1), np.finfo(dtype).min, dtype=dtype)
         masked = np.concatenate([free.astype(dtype), mask], axis=1)
-        found = safecal.evaluate([0, 1], logits=masked).summary
+        summary = safecal.evaluate([0, 1], logits=masked).summary
         wanted = safecal.evaluate([0, 1], logits=free.astype(dtype)).summary
-        assert found == wanted
+        assert summary == wanted
         assert safecal.evaluate([0, 1], logits=np.concatenate([free, [[-np.inf]] * 2], axis=1)).summary == wanted
 
 
 def test_far_logits_of_light_rows_are_evaluated() -> None:
     """The cube of their mean excess is beyond the largest float, and its weighted sum is not."""
     logits = 1e150 * np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [0.5, 0.1, 0.2], [2.0, 1.0, 0.0]])
-    found = safecal.evaluate([0, 1, 2, 2], logits=logits, labels=[0, 1, 2], sample_weight=[1e-70, 2e-70, 1e-70, 3e-70])
-    assert found.verdict.decision == "UNSAFE"
+    evaluation = safecal.evaluate(
+        [0, 1, 2, 2], logits=logits, labels=[0, 1, 2], sample_weight=[1e-70, 2e-70, 1e-70, 3e-70]
+    )
+    assert evaluation.verdict.decision == "UNSAFE"

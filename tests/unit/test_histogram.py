@@ -37,11 +37,11 @@ def test_histograms_merge(a: np.ndarray, b: np.ndarray) -> None:
 
 @given(EXCESS)
 def test_every_row_is_in_one_cell(excess: np.ndarray) -> None:
-    found = _of(excess)
-    assert len(found.counts) == len(found.sums) == CELLS
-    assert sum(found.counts) == len(excess)
-    assert math.fsum(found.sums) == pytest.approx(math.fsum(excess), rel=1e-9, abs=1e-9 * np.abs(excess).sum())
-    assert Histogram.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
+    histogram = _of(excess)
+    assert len(histogram.counts) == len(histogram.sums) == CELLS
+    assert sum(histogram.counts) == len(excess)
+    assert math.fsum(histogram.sums) == pytest.approx(math.fsum(excess), rel=1e-9, abs=1e-9 * np.abs(excess).sum())
+    assert Histogram.from_dict(json.loads(json.dumps(histogram.to_dict(), allow_nan=False))) == histogram
 
 
 @given(EXCESS.filter(lambda x: len(x) % 2 == 1 and np.abs(x).max() < 1e4))
@@ -57,9 +57,9 @@ def test_the_worst_share_to_its_resolution(rows: float) -> None:
     excess = safecal.bernoulli(rng.random(20_000) < p**2, p).score().excess
     ordered = np.sort(excess)[::-1]
     exact = np.maximum(ordered[: round(rows * len(ordered))], 0.0).sum() / np.maximum(ordered, 0.0).sum()
-    found = safecal.bernoulli(rng.random(20_000) < p**2, p)
+    predictions = safecal.bernoulli(rng.random(20_000) < p**2, p)
     assert _of(excess).worst_share(rows) == pytest.approx(exact, rel=0.09, abs=1e-9)
-    assert 0.0 <= found.evaluate(bins=None).histogram.worst_share(rows) <= 1.0 + 1e-12
+    assert 0.0 <= predictions.evaluate(bins=None).histogram.worst_share(rows) <= 1.0 + 1e-12
 
 
 def test_the_worst_share_at_its_ends() -> None:
@@ -71,9 +71,9 @@ def test_the_worst_share_at_its_ends() -> None:
 
 
 def test_weights_and_impossible_rows() -> None:
-    found = _of(np.array([1.0, -0.2, math.inf]), np.array([2.0, 3.0, 5.0]))
-    assert sum(found.counts) == 5.0
-    assert math.fsum(found.sums) == pytest.approx(2.0 - 0.6)
+    histogram = _of(np.array([1.0, -0.2, math.inf]), np.array([2.0, 3.0, 5.0]))
+    assert sum(histogram.counts) == 5.0
+    assert math.fsum(histogram.sums) == pytest.approx(2.0 - 0.6)
     assert _of(np.array([1.0, -0.2, math.inf])).median == pytest.approx(-0.2)
 
 

@@ -94,8 +94,8 @@ def test_every_surface_says_which_look_decided(
     for shown in (str(result), result._repr_html_(), report_html(result)):
         assert decision in shown
         assert SEEN[look] in " ".join(shown.lower().split())
-        assert "can only condemn" in shown
-        assert "can only acquit" in shown
+        assert "can only condemn" in " ".join(shown.split())
+        assert "can only acquit" in " ".join(shown.split())
     assert result.judge(threshold=9.0, max_temperature=99.0, local_threshold=99.0).decision == "SAFE"
 
 
@@ -104,8 +104,8 @@ def test_nothing_that_was_found_acquits_where_no_look_may(x: np.ndarray) -> None
     assert result.verdict.decision == "UNDETERMINED"
     assert result.verdict.reason.endswith("does not make it safe. What is narrower is not seen.")
     page = report_html(result)
-    assert "What was looked at cannot tell" in page
-    assert "is all that this look finds" in page
+    assert "These numbers alone cannot show that it is safe" in page
+    assert "as far as this look can see" in page
     assert Bracketed(bracketed(x, 0.5, 1.0).own, LOW).evaluate().verdict.decision == "UNSAFE"
 
 

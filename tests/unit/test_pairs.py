@@ -10,7 +10,7 @@ import safecal
 from safecal._kernels.spectrum import COARSE, LOWEST, STARTS, cell_numbers, coarse_odds
 from safecal._sums import cluster_pairs
 from safecal._sums.cells import WeightedCells
-from safecal._sums.cluster_pairs import PAIRS, CellPairs, Gathered, GatheredCells, Pairs
+from safecal._sums.cluster_pairs import PAIRS, CellPairBlocks, CellPairs, PairBlocks, Pairs
 from safecal._sums.clusters import BASE, RARE
 from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
@@ -36,15 +36,15 @@ def _tally(rows: slice, *, weighted: bool = False) -> Tally:
 
 def _named(pairs: Pairs | None) -> dict[tuple[Hashable, Hashable], np.ndarray]:
     assert pairs is not None
-    found = zip(pairs.cluster, pairs.key, pairs.sums, strict=True)
-    return {(pairs.clusters[c], pairs.keys[k]): row for c, k, row in found}
+    rows = zip(pairs.cluster, pairs.key, pairs.sums, strict=True)
+    return {(pairs.clusters[c], pairs.keys[k]): row for c, k, row in rows}
 
 
 def _same(a: Pairs | None, b: Pairs | None) -> None:
-    found, wanted = _named(a), _named(b)
-    assert set(found) == set(wanted)
+    sums, wanted = _named(a), _named(b)
+    assert set(sums) == set(wanted)
     for pair, row in wanted.items():
-        np.testing.assert_allclose(found[pair], row, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(sums[pair], row, rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -125,7 +125,7 @@ def test_many_blocks_are_gathered_like_one() -> None:
     rng = np.random.default_rng(1)
     cluster, key = rng.integers(0, 300, 5000), rng.integers(0, 50, 5000)
     columns = [rng.random(5000) for _ in PAIRS]
-    whole, parts = Gathered(50), Gathered(50)
+    whole, parts = PairBlocks(50), PairBlocks(50)
     whole.absorb(whole.of_block(cluster, key, columns))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("safecal._sums.cluster_pairs._WAITING", 100)
@@ -141,16 +141,16 @@ def test_rows_that_come_cluster_by_cluster_are_added_up_once(monkeypatch: pytest
     rows = [rng.random(5000) for _ in PAIRS]
     order = np.lexsort((key, cluster))
     times = []
-    together = cluster_pairs.together
+    add_up = cluster_pairs.added_up_parts
     monkeypatch.setattr(cluster_pairs, "_WAITING", 100)
-    monkeypatch.setattr(cluster_pairs, "together", lambda parts: times.append(len(parts)) or together(parts))
+    monkeypatch.setattr(cluster_pairs, "added_up_parts", lambda parts: times.append(len(parts)) or add_up(parts))
 
     def gathered(size: int) -> tuple[Pairs, list[int]]:
-        found, counts = Gathered(5), []
+        blocks, counts = PairBlocks(5), []
         for k in range(0, 5000, size):
             some = order[k : k + size]
-            counts.append(found.absorb(found.of_block(cluster[some], key[some], [column[some] for column in rows])))
-        return found.pairs(tuple(range(300)), tuple(range(5))), counts
+            counts.append(blocks.absorb(blocks.of_block(cluster[some], key[some], [column[some] for column in rows])))
+        return blocks.pairs(tuple(range(300)), tuple(range(5))), counts
 
     whole, _ = gathered(5000)
     times.clear()
@@ -285,22 +285,22 @@ def test_blocks_are_gathered_until_there_are_too_many_pairs(monkeypatch: pytest.
     monkeypatch.setattr("safecal._sums.cluster_pairs._WAITING", 100)
 
     def gathered() -> CellPairs | None:
-        found = GatheredCells()
+        blocks = CellPairBlocks()
         for k in range(0, 5000, 250):
             rows = slice(k, k + 250)
-            part = found.of_block(cluster[rows], cell[rows], [c[rows] for c in columns])
+            part = blocks.of_block(cluster[rows], cell[rows], [c[rows] for c in columns])
             if part is not None:
-                found.absorb(part)
-        return found.pairs(tuple(range(30)))
+                blocks.absorb(part)
+        return blocks.pairs(tuple(range(30)))
 
     whole = gathered()
     assert whole is not None
     assert whole.pairs.column("n").sum() == pytest.approx(columns[0][cell >= 0].sum())
     fewer = whole.without_classes()
     monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", len(whole.pairs) - 1)
-    found = gathered()
-    assert found is not None
-    assert not found.classes
-    _same(found.pairs, fewer.pairs)
+    merged = gathered()
+    assert merged is not None
+    assert not merged.classes
+    _same(merged.pairs, fewer.pairs)
     monkeypatch.setattr(cluster_pairs, "MAX_CELL_PAIRS", 300)
     assert gathered() is None

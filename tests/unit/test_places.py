@@ -11,7 +11,7 @@ from safecal import Local, Place
 from safecal.errors import MergeError
 from safecal.inference.ranges import bounded_ranges
 from safecal.inference.sum_bounds import firm_and_weak_bounds
-from safecal.judge.places import range_places
+from safecal.judge.decision import range_places
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
 from safecal.options import Limits
 
@@ -81,13 +81,13 @@ def test_a_suspected_range_withholds_safe_and_is_named(rng: np.random.Generator)
     assert verdict.where
     assert not verdict.shown
     assert "perhaps not everywhere" in verdict.reason or "may be over-confident" in verdict.reason
-    assert "More rows would tell." in verdict.reason
+    assert "Its calibration differs along its predictions: more rows would tell where." in verdict.reason
 
 
 def test_bins_decide_nothing() -> None:
     y, logits = _calibrated(3000, 2)
-    found = {safecal.evaluate(y, logits=1.3 * logits, bins=bins).verdict.reason for bins in (None, 2, 10, 50)}
-    assert len(found) == 1
+    reasons = {safecal.evaluate(y, logits=1.3 * logits, bins=bins).verdict.reason for bins in (None, 2, 10, 50)}
+    assert len(reasons) == 1
 
 
 def test_one_bad_class_is_found(rng: np.random.Generator) -> None:
@@ -329,7 +329,7 @@ def test_few_clusters_show_no_range_and_say_how_little_is_known() -> None:
     assert result.verdict.where
     assert result.verdict.shown == ()
     assert "; ECD lies above " in result.verdict.reason
-    assert "More clusters would tell." in result.verdict.reason
+    assert "Its calibration differs along its predictions: more clusters would tell where." in result.verdict.reason
 
 
 @pytest.mark.proof
@@ -403,7 +403,7 @@ def test_bounds_of_ranges_are_found_when_they_are_asked_for(rng: np.random.Gener
     assert (waiting.alpha, waiting.weaker) == pytest.approx((0.01 / len(local), 0.1 / len(local)))
     low, high, at_least = firm_and_weak_bounds(waiting.sums, waiting.alpha, waiting.weaker)
     some = local.some([7, 3])
-    assert [(found.ecd.low, found.ecd.high, found.at_least) for found in some] == [
+    assert [(one.ecd.low, one.ecd.high, one.at_least) for one in some] == [
         (low[k], high[k], at_least[k]) for k in (7, 3)
     ]
     assert local.some([]) == []
@@ -428,5 +428,25 @@ def test_a_range_that_is_not_beyond_its_limit_needs_no_bound(level: float, rng: 
         for limit in (0.001, 0.05, 0.2):
             far = (local.column("at_least") > 0.0) & (local.column("ecd") > limit * dimensions)
             far |= local.column("ecd_low") > limit * dimensions
-            found = range_places(Local.of(tally, level), Limits(local_threshold=limit, level=level))
-            assert bool(found) == far.any()
+            places = range_places(Local.of(tally, level), Limits(local_threshold=limit, level=level))
+            some = bool((local.column("ecd") > limit * dimensions).any())
+            assert bool(places) == (far.any() or (some and local.uneven))
+
+
+def test_a_rare_value_among_few_is_a_range_of_its_own() -> None:
+    """3 % of the rows say 99 %, and half of them fail; more than half of all rows say 95 %, and are right."""
+    said, chance = np.array([0.99, 0.95, 0.3]), np.array([0.5, 0.95, 0.3])
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        kind = rng.choice(3, 3000, p=[0.03, 0.55, 0.42])
+        result = safecal.evaluate(rng.random(3000) < chance[kind], said[kind])
+        assert result.verdict.decision == UNSAFE
+        assert result.verdict.where[0].predicted == pytest.approx(0.99)
+        right = safecal.evaluate(rng.random(3000) < said[kind], said[kind])
+        assert right.verdict.decision == SAFE
+        assert len(right.local) == len({(r.low, r.high) for r in right.local})
+
+
+def test_rare_values_of_few_rows_are_no_ranges() -> None:
+    p = np.repeat([0.1, 0.3, 0.6, 0.9], [1, 40, 40, 40])
+    assert min(r.n for r in safecal.evaluate(np.arange(121) % 2, p).local) == 40

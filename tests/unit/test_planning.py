@@ -36,8 +36,8 @@ def test_a_calibrated_model_is_safe_on_average_with_about_that_probability(kind:
 
 def test_outcomes_of_the_example_do_not_matter() -> None:
     z = np.random.default_rng(0).normal(0, 2, 300)
-    found = {str(safecal.rows_needed(safecal.bernoulli(np.full(300, y), logits=z))) for y in (0, 1)}
-    assert len(found) == 1
+    answers = {str(safecal.rows_needed(safecal.bernoulli(np.full(300, y), logits=z))) for y in (0, 1)}
+    assert len(answers) == 1
 
 
 def test_an_example_ten_times_as_long_says_the_same() -> None:

@@ -177,19 +177,19 @@ def test_the_columns_are_those_of_the_summaries() -> None:
     classes = safecal.evaluate([0, 2, 1], [[0.2, 0.3, 0.5], [0.1, 0.1, 0.8], [0.6, 0.3, 0.1]], bins=4)
     state = safecal.gaussian([1.0, 2.0], [0.0, 0.0], std=1.0).evaluate(by=["a", "b"])
     for table in (result.bins, result.groups, classes.bins, state.groups):
-        found = table.summaries
+        summaries = table.summaries
         for column, wanted in (
-            (table.ecd, [s.ecd for s in found]),
-            (table.predicted, [s.mean_confidence if table.top_label else s.mean_predicted for s in found]),
-            (table.observed, [s.accuracy if table.top_label else s.mean_observed for s in found]),
-            (table.n_impossible, [s.n_impossible for s in found]),
-            (table.weights, [s.weight / sum(s.weight for s in found) for s in found]),
+            (table.ecd, [s.ecd for s in summaries]),
+            (table.predicted, [s.mean_confidence if table.top_label else s.mean_predicted for s in summaries]),
+            (table.observed, [s.accuracy if table.top_label else s.mean_observed for s in summaries]),
+            (table.n_impossible, [s.n_impossible for s in summaries]),
+            (table.weights, [s.weight / sum(s.weight for s in summaries) for s in summaries]),
         ):
             assert column == pytest.approx(wanted, rel=1e-15, nan_ok=True)
-        assert list(table.items()) == list(zip(table.keys, found, strict=True))
-        assert [table[key] for key in table] == list(found)
+        assert list(table.items()) == list(zip(table.keys, summaries, strict=True))
+        assert [table[key] for key in table] == list(summaries)
         assert [table.label(k) for k in range(len(table))] == list(table.labels)
-        assert table.total == sum(found, Summary())
+        assert table.total == sum(summaries, Summary())
         assert table.to_dict()["rows"] == [
             {"key": documents.plain(key), "summary": s.to_dict()} for key, s in table.items()
         ]
@@ -241,7 +241,7 @@ def test_more_groups_than_rows_of_a_block_are_summed_as_few_are(family: str, wei
 def test_no_summary_is_made_for_what_is_read_off_the_array(monkeypatch: pytest.MonkeyPatch) -> None:
     table = _many()
     made: list[int] = []
-    monkeypatch.setattr("safecal._sums.scored._summary", lambda row: made.append(1))
+    monkeypatch.setattr("safecal._sums.summary._summary", lambda row: made.append(1))
     _ = table.weights, table.predicted, table.observed, table.ecd, table.gaps, table.n, table.intervals()
     _ = table.esce(), table.overconfident(), table.worst_first(), table + table, table == table
     _ = table.to_dict(), hash(table), table + table.worst_first(5)

@@ -54,14 +54,14 @@ def test_parts_in_any_order_give_the_answers_of_all_rows(name: str, weighted: bo
 
     whole = Evaluation.of(tally(EVERY))
     for order in (PARTS, PARTS[::-1]):
-        found = Evaluation.of(sum(map(tally, order)))
-        assert found.verdict.decision == whole.verdict.decision
-        assert found.groups is not None
+        result = Evaluation.of(sum(map(tally, order)))
+        assert result.verdict.decision == whole.verdict.decision
+        assert result.groups is not None
         assert whole.groups is not None
-        assert found.groups.keys == whole.groups.keys
-        for a, b in ((found.interval, whole.interval), (found.temperature, whole.temperature)):
+        assert result.groups.keys == whole.groups.keys
+        for a, b in ((result.interval, whole.interval), (result.temperature, whole.temperature)):
             assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high), rel=1e-8)
-        assert found.test.p_value == pytest.approx(whole.test.p_value, rel=1e-7)
+        assert result.test.p_value == pytest.approx(whole.test.p_value, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -116,8 +116,8 @@ def test_limits_are_checked_when_they_are_set() -> None:
 
 
 def test_the_verdict_is_computed_once() -> None:
-    found = _two_classes(EVERY).evaluate()
-    assert found.verdict is found.verdict
+    result = _two_classes(EVERY).evaluate()
+    assert result.verdict is result.verdict
 
 
 def test_auto_bins_are_ten_for_classifiers_and_none_for_states() -> None:

@@ -13,10 +13,9 @@ from scipy import special
 import safecal
 from safecal import Interval, Verdict
 from safecal.errors import TruthError
-from safecal.families.family import FamilyWords
 from safecal.judge import diagnosis
-from safecal.judge.reasons import Average, Scale, rows_needed
-from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE
+from safecal.judge.decision import rows_needed
+from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE, Average, Scale
 
 
 def _interval(low: float, high: float) -> Interval:
@@ -28,9 +27,7 @@ _NO_TEMPERATURE = _interval(math.nan, math.nan)
 
 def _average(ecd: Interval, temperature: Interval, ratio: Interval | None = None) -> Average:
     mistakes = None if ratio is None else Scale(ratio, 3.0, True)
-    return Average(
-        Scale(ecd, 0.1, False), Scale(temperature, 1.5, True), mistakes, None, 1.0, 0.1, FamilyWords(sense="large")
-    )
+    return Average(Scale(ecd, 0.1, False), Scale(temperature, 1.5, True), mistakes, None, 1.0, 0.1, "bernoulli", 1)
 
 
 def _decide(ecd: Interval, temperature: Interval, ratio: Interval | None = None) -> str:
@@ -160,18 +157,28 @@ def test_logits_beyond_every_temperature_are_not_safe(size: float) -> None:
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_one_prediction_that_says_it_never_fails_withholds_safe(weighted: bool) -> None:
-    """Log-odds of hundreds are ordinary for networks; a million is a claim that no rows support."""
+    """Two mistakes at log-odds of 250 are the whole limit of 5000 rows; a million is a claim that no rows support."""
     y, logits = _calibrated(5000, 5)
     weight = np.random.default_rng(0).uniform(0.5, 1.5, len(y)) if weighted else None
     y[:3] = 1
-    for size, decision in ((40.0, SAFE), (800.0, SAFE), (1e5, SAFE), (2.0**21, UNDETERMINED), (1e9, UNDETERMINED)):
+    bold, far = "3 of 5000 predictions are so sure, with log-odds of up to", "3 of 5000 log-odds are beyond a million"
+    for size, reason in ((40.0, None), (150.0, None), (800.0, bold), (1e5, bold), (2.0**21, far), (1e9, far)):
         logits[:3] = size
         verdict = safecal.evaluate(y, logits=logits, sample_weight=weight).verdict
-        assert verdict.decision == decision
-        assert ("3 of 5000 log-odds are beyond a million" in verdict.reason) == (decision == UNDETERMINED)
+        assert verdict.decision == (SAFE if reason is None else UNDETERMINED)
+        assert reason is None or reason in verdict.reason
     assert safecal.evaluate(y, logits=np.clip(logits, -40, 40)).verdict.decision == SAFE
     y[0] = 0
     assert safecal.evaluate(y, logits=logits).verdict.decision == UNSAFE
+
+
+def test_a_tenth_of_the_rows_that_is_too_sure_is_not_safe_before_it_fails() -> None:
+    # One in 200 of them is wrong, and costs 500 nats: on average 0.25. Most samples of 1000 rows hold no such mistake.
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        z, sure = rng.normal(0, 2, 1000), rng.random(1000) < 0.1
+        y = rng.random(1000) < np.where(sure, 0.995, special.expit(z))
+        assert safecal.evaluate(y, logits=np.where(sure, 500.0, z)).verdict.decision != SAFE
 
 
 def test_certainty_does_not_hide_over_confidence() -> None:
@@ -344,3 +351,25 @@ def test_a_verdict_is_the_same_whether_or_not_its_words_were_read() -> None:
     assert pickle.loads(pickle.dumps(other)) == one == copy.deepcopy(one)
     assert Verdict.from_dict(other.to_dict()) == one
     assert one != safecal.evaluate([1] * 60 + [0] * 40, [0.8] * 100).verdict
+
+
+def test_outcomes_that_may_be_the_models_own_predictions_are_asked_about() -> None:
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(-3 * rng.normal(0, 2, 3000)))
+    asked = "It made no mistake where it announced 255: are the outcomes its own predictions?"
+    verdict = safecal.evaluate(p > 0.5, p).verdict
+    assert verdict.decision == SAFE
+    assert verdict.reason.endswith(f" {asked}")
+    q = np.exp(rng.normal(0, 2, (500, 5)))
+    q /= q.sum(axis=1, keepdims=True)
+    announced = f"{(1 - q.max(axis=1)).sum():.0f}"
+    assert f"where it announced {announced}: are the outcomes" in safecal.evaluate(q.argmax(axis=1), q).verdict.reason
+    few = 300
+    for y, said, weight in (
+        (rng.random(3000) < p, p, None),  # mistakes were made
+        (p[:few] > 0.5, p[:few], None),  # 25 were announced
+        (p > 0.5, p, np.where(np.arange(3000) < few, 1e6, 1e-6)),  # so they are by weights of this worth
+    ):
+        assert "own predictions" not in safecal.evaluate(y, said, sample_weight=weight).verdict.reason
+    wide = safecal.intervals(np.zeros(2000), np.full(2000, -9.0), np.full(2000, 9.0), level=0.9).evaluate()
+    assert "own predictions" not in wide.verdict.reason

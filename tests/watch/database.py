@@ -18,8 +18,8 @@ import pytest
 
 def _programs() -> Path | None:
     """Return the folder of the server's programs."""
-    found = shutil.which("initdb")
-    places = [Path(found).resolve().parent] if found else []
+    program = shutil.which("initdb")
+    places = [Path(program).resolve().parent] if program else []
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return next((place for place in places if (place / "initdb").exists() and (place / "postgres").exists()), None)
 
@@ -69,8 +69,8 @@ def database() -> Iterator[Database]:
     if programs is None:
         pytest.skip("there is no PostgreSQL server; on Debian: apt-get install postgresql")
     with tempfile.TemporaryDirectory(prefix="pg") as name:  # short: the path of a socket has at most 107 characters
-        found = Database(programs, name)
+        server = Database(programs, name)
         try:
-            yield found
+            yield server
         finally:
-            found.stop()  # nothing here is worth keeping
+            server.stop()  # nothing here is worth keeping

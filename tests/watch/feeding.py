@@ -78,8 +78,8 @@ class Nursery:
     @property
     def tracebacks(self) -> int:
         """How often something was not told in words."""
-        said = self.err.read_text() if self.err.exists() else ""
-        return said.count("Traceback") + said.count("Error(")
+        errors = self.err.read_text() if self.err.exists() else ""
+        return errors.count("Traceback") + errors.count("Error(")
 
     def acknowledged(self) -> list[str]:
         """Return the batches that were told of."""

@@ -47,8 +47,8 @@ def watched(
         window = f"{START + timedelta(days=k):%Y-%m-%d}" if windows is None else windows[k]
         by = np.array(names, dtype=object)[rng.integers(len(names), size=rows)] if names else None
         predictions = bernoulli(y, logits=z)
-        found = monitor.add(predictions, by=by, window=window, batch=None if window is None else batch)
-        alarms += [Raised(alarm, at, batch) for alarm in found]
+        new_alarms = monitor.add(predictions, by=by, window=window, batch=None if window is None else batch)
+        alarms += [Raised(alarm, at, batch) for alarm in new_alarms]
         points.append(Point.of(batch, window, at, predictions.summary(), monitor))
         if k == acknowledge_at:
             monitor.acknowledge()
@@ -91,7 +91,7 @@ def _one_group() -> History:
     z = rng.normal(0, 2, 6000)
     y = (rng.random(6000) < 1 / (1 + np.exp(-z))).astype(int)
     small = np.arange(6000) % 60 == 0
-    found = monitor.update(y, logits=np.where(small, 4.0, 0.9) * z, by=np.where(small, "small", "large"), window="all")
-    alarms = tuple(Raised(alarm, START.isoformat(), "1") for alarm in found)
+    raised = monitor.update(y, logits=np.where(small, 4.0, 0.9) * z, by=np.where(small, "small", "large"), window="all")
+    alarms = tuple(Raised(alarm, START.isoformat(), "1") for alarm in raised)
     point = Point.of("1", "all", START.isoformat(), monitor.summary, monitor)
     return History(monitor, (point,), alarms)

@@ -87,7 +87,7 @@ def stale(opener: Opener) -> None:
         store.commit(taken(store, "a"))
         late = taken(store, "b")
         with store._transaction():
-            store._rows("UPDATE safecal_state SET changes = changes + 1")
+            store._execute("UPDATE safecal_state SET changes = changes + 1")
         with pytest.raises(FileError, match="was changed by another watcher"):
             store.commit(late)
         assert list(store.batches("")) == ["a"]
@@ -210,8 +210,8 @@ def _ask(opener: Opener) -> None:
 def exchange(opener: Opener, table: str, column: str, text: Any) -> Any:
     """Put something in the first row of a table, as a watcher of another model can, and return what was there."""
     with opener(settings={}, model="another") as store, store._transaction():
-        kept = store._rows(f"SELECT {column} FROM {table} WHERE model = 'model'")[0][0]
-        store._rows(f"UPDATE {table} SET {column} = ? WHERE model = 'model'", (text,))
+        kept = store._execute(f"SELECT {column} FROM {table} WHERE model = 'model'")[0][0]
+        store._execute(f"UPDATE {table} SET {column} = ? WHERE model = 'model'", (text,))
     return kept
 
 

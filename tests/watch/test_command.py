@@ -55,8 +55,8 @@ def watch(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def _once(watch: Any, *words: object) -> Said:
-    found: Said = watch("in", *COLUMNS, "--once", "--poll", "0.01", *words)
-    return found
+    result: Said = watch("in", *COLUMNS, "--once", "--poll", "0.01", *words)
+    return result
 
 
 def _fill(folder: Path, days: int, *, change: int = 10**6, rows: int = 300) -> None:
@@ -68,11 +68,11 @@ def _fill(folder: Path, days: int, *, change: int = 10**6, rows: int = 300) -> N
 
 
 def _piped(content: str, *words: str, status: int = 0) -> Said:
-    found = subprocess.run(
+    result = subprocess.run(
         [*SAFECAL, "watch", "-", *words], input=content, capture_output=True, text=True, check=False
     )  # fmt: skip
-    assert found.returncode == status, found.stderr
-    return Said(found.returncode, found.stdout, found.stderr)
+    assert result.returncode == status, result.stderr
+    return Said(result.returncode, result.stdout, result.stderr)
 
 
 def _rows(store: str = "safecal-watch.sqlite") -> int:
@@ -95,10 +95,10 @@ def test_limits_are_those_of_the_monitor_and_stay(here: Path, watch: Any) -> Non
 
 def test_a_folder_is_taken_once(here: Path, watch: Any) -> None:
     _fill(here / "in", 4)
-    found = _once(watch)
-    assert found.status == 0
-    assert [line.split(": ")[1] for line in found.out.splitlines()] == ["00.csv", "01.jsonl", "02.parquet", "03.csv"]
-    assert "the state is kept in" in found.err
+    result = _once(watch)
+    assert result.status == 0
+    assert [line.split(": ")[1] for line in result.out.splitlines()] == ["00.csv", "01.jsonl", "02.parquet", "03.csv"]
+    assert "the state is kept in" in result.err
     again = _once(watch)
     assert (again.status, again.out) == (0, "")
     assert _rows() == 1200
@@ -106,10 +106,10 @@ def test_a_folder_is_taken_once(here: Path, watch: Any) -> None:
 
 def test_an_alarm_has_a_status_of_its_own(here: Path, watch: Any) -> None:
     _fill(here / "in", 6, change=3)
-    found = _once(watch, "--window-column", "day", "--run-length", "10000")
-    assert found.status == 3
-    said = r"ALARM: changed at about row \d+, too sharp: ECD [\d.]+, beyond the limit of 0.1; .* \(window 2026-01-04\)"
-    assert re.search(said, found.out)
+    result = _once(watch, "--window-column", "day", "--run-length", "10000")
+    assert result.status == 3
+    alarm = r"ALARM: changed at about row \d+, too sharp: ECD [\d.]+, beyond the limit of 0.1; .* \(window 2026-01-04\)"
+    assert re.search(alarm, result.out)
     assert _once(watch).status == 0
 
 
@@ -117,8 +117,8 @@ def test_changes_both_ways_are_looked_for_if_asked(here: Path, watch: Any) -> No
     rng = np.random.default_rng(0)
     for day in range(4):
         put(here / "in" / f"{day}.csv", columns(rng, 1000, drift=1.0 if day < 2 else 0.4))
-    found = _once(watch, "--run-length", "100000", "--detect", "both", "--report", "page.html")
-    assert found.status == 3
+    result = _once(watch, "--run-length", "100000", "--detect", "both", "--report", "page.html")
+    assert result.status == 3
     with SqliteStore("safecal-watch.sqlite") as store:
         assert store.monitor().detect == "both"
         (change,) = (raised.alarm for raised in store.alarms() if raised.alarm.kind == "change")
@@ -139,41 +139,44 @@ def test_what_is_set_aside_or_left_has_one_too(here: Path, watch: Any) -> None:
     _fill(here / "in", 1)
     (here / "in" / "bad.csv").write_text("y,logit\n1,garbage\n")
     (here / "in" / "cut.parquet").write_bytes(b"PAR1 and no end")
-    found = _once(watch)
-    assert found.status == 4
-    assert "set aside: bad.csv: `logit` must be a number; got 'garbage' at row 0" in found.err
-    assert "set aside: cut.parquet: " in found.err
+    result = _once(watch)
+    assert result.status == 4
+    assert "set aside: bad.csv: `logit` must be a number; got 'garbage' at row 0" in result.err
+    assert "set aside: cut.parquet: " in result.err
     shown = watch("status").out
     assert re.search(r"set aside +2\n  bad.csv, all of it: `logit` must be", shown)
     (here / "in" / "bad.csv").write_text("y,logit\n1,0.5\n")
     assert _once(watch).status == 0
-    assert re.search(r"set aside +1\n", watch("status").out)
+    status = watch("status").out
+    assert re.search(r"set aside +1\n", status)
+    assert max(map(len, status.splitlines())) <= 80
+    assert re.search(r"\n  alarm from( +\+\d\.\d\d)+\nevidence in powers of ten: ", status)
 
 
 def test_bad_rows_on_request(here: Path, watch: Any) -> None:
     (here / "in" / "a.csv").write_text("y,logit\n1,garbage\n0,0.1\n")
     assert _once(watch).status == 4
     assert _once(watch, "--bad-rows", "quarantine").status == 0
-    found = _once(watch, "--bad-rows", "quarantine", "--retry")
-    assert found.status == 4
-    assert "1 row, ECD" in found.out
-    assert "set aside: a.csv, row 0, counting from 0: `logit` must be a number; got 'garbage'.\n" in found.err
+    result = _once(watch, "--bad-rows", "quarantine", "--retry")
+    assert result.status == 4
+    assert "1 row, ECD" in result.out
+    assert "set aside: a.csv, row 0, counting from 0: `logit` must be a number; got 'garbage'.\n" in result.err
 
 
 def test_other_settings_are_refused(here: Path, watch: Any) -> None:
     _fill(here / "in", 1)
     assert _once(watch, "--alpha", "0.01").status == 0
-    found = _once(watch, "--alpha", "0.05")
-    assert found.status == 2
-    assert "was begun with `--alpha 0.01`; got `--alpha 0.05`" in found.err
+    result = _once(watch, "--alpha", "0.05")
+    assert result.status == 2
+    assert "was begun with `--alpha 0.01`; got `--alpha 0.05`" in result.err
     assert _once(watch, "--by", "site").status == 2
     assert _once(watch).status == 0
 
 
 def test_status_tells_of_everything(here: Path, watch: Any) -> None:
     _fill(here / "in", 6, change=3)
-    found = _once(watch, "--by", "site", "--run-length", "10000", "--pos-label", "1")
-    assert found.status == 3
+    result = _once(watch, "--by", "site", "--run-length", "10000", "--pos-label", "1")
+    assert result.status == 3
     shown = watch("status")
     assert shown.status == 0
     assert re.search(r"all rows +1800 +\+0\.\d{4} ", shown.out)
@@ -185,9 +188,9 @@ def test_status_tells_of_everything(here: Path, watch: Any) -> None:
 
 def test_a_label_that_never_occurs_is_told(here: Path, watch: Any) -> None:
     (here / "in" / "a.csv").write_text("y,logit\nno,0.5\n")
-    found = _once(watch, "--pos-label", "yess")
-    assert found.status == 0
-    assert "the label 'yess' of `--pos-label` has not occurred yet" in found.err
+    result = _once(watch, "--pos-label", "yess")
+    assert result.status == 0
+    assert "the label 'yess' of `--pos-label` has not occurred yet" in result.err
     assert "the label 'yess' of `--pos-label` has not occurred yet" in watch("status").out
 
 
@@ -203,13 +206,13 @@ def test_acknowledge_looks_for_the_next_change(here: Path, watch: Any) -> None:
 
 def test_a_command_hears_of_each_alarm_also_when_it_failed_at_first(here: Path, watch: Any) -> None:
     _fill(here / "in", 6, change=3)
-    found = _once(watch, "--run-length", "10000", "--on-alarm", "false")
-    assert found.status == 3
-    assert "an alarm was not delivered by command, and will be tried again" in found.err
-    found = _once(watch, "--on-alarm", "false")
-    assert found.status == 2
-    found = _once(watch, "--on-alarm", "cat >> heard.jsonl")
-    assert found.status == 0
+    result = _once(watch, "--run-length", "10000", "--on-alarm", "false")
+    assert result.status == 3
+    assert "an alarm was not delivered by command, and will be tried again" in result.err
+    result = _once(watch, "--on-alarm", "false")
+    assert result.status == 2
+    result = _once(watch, "--on-alarm", "cat >> heard.jsonl")
+    assert result.status == 0
     heard = [json.loads(line) for line in (here / "heard.jsonl").read_text().splitlines()]
     assert {alarm["kind"] for alarm in heard} == {"since the start", "change"}
     assert _once(watch, "--on-alarm", "cat >> heard.jsonl").status == 0
@@ -228,7 +231,7 @@ def test_the_page(here: Path, watch: Any) -> None:
 REFUSED: dict[str, tuple[list[str], str]] = {
     "no folder": (["none"], "none is not a folder"),
     "batch rows of a folder": (["in", "--batch-rows", "5"], "`--batch-rows` is for standard input"),
-    "ids and sizes": (["-", "--batch-column", "b", "--every", "5"], "leave out `--batch-rows`, `--every`"),
+    "ids and sizes": (["-", "--batch-column", "b", "--every", "5"], "leave out `--batch-rows` and `--every`"),
     "poll": (["in", "--poll", "0"], "`--poll` must be a number above 0"),
     "alpha": (["in", "--alpha", "2"], "`--alpha`"),
     "group": (["in", "--group", "x"], "`--group` belongs to `safecal watch acknowledge`"),
@@ -244,17 +247,17 @@ def test_words_that_cannot_be(case: str, here: Path, watch: Any, monkeypatch: py
     monkeypatch.setattr(sys, "stdin", None)
     words, message = REFUSED[case]
     _fill(here / "in", 1)
-    found = watch(*words, *COLUMNS)
-    assert found.status == 2
-    assert message in found.err
+    result = watch(*words, *COLUMNS)
+    assert result.status == 2
+    assert message in result.err
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("kind", ["csv", pytest.param("jsonl", marks=pytest.mark.no_cover)])
 def test_standard_input(kind: str, here: Path) -> None:
     content = text(columns(np.random.default_rng(0), 250), kind)
-    found = _piped(content, *COLUMNS, "--batch-rows", "100")
-    assert len(found.out.splitlines()) == 3
+    result = _piped(content, *COLUMNS, "--batch-rows", "100")
+    assert len(result.out.splitlines()) == 3
     again = _piped(content, *COLUMNS, "--batch-rows", "80")
     assert again.out == ""
     assert "3 batches came again; they count once." in again.err
@@ -269,16 +272,16 @@ def test_standard_input_with_ids(here: Path) -> None:
     _piped(frame.write_csv(), *words)
     _piped(frame[30:].write_csv(), *words)
     assert _rows() == 90
-    found = _piped(frame[30:80].write_csv(), *words, status=4)
-    assert "set aside: y: it was counted before, with other content" in found.err
+    result = _piped(frame[30:80].write_csv(), *words, status=4)
+    assert "set aside: y: it was counted before, with other content" in result.err
     assert _rows() == 90
 
 
 @pytest.mark.proof
 def test_garbage_on_standard_input(here: Path) -> None:
     content = text(columns(np.random.default_rng(0), 99), "jsonl") + "garbage\n"
-    found = _piped(content, *COLUMNS, "--batch-rows", "50", status=4)
-    assert len(found.out.splitlines()) == 1
+    result = _piped(content, *COLUMNS, "--batch-rows", "50", status=4)
+    assert len(result.out.splitlines()) == 1
     assert _rows() == 50
     _piped(content, *COLUMNS, "--bad-rows", "quarantine", "--retry", "--batch-rows", "50", status=4)
     assert _rows() == 99
@@ -366,12 +369,12 @@ sys.exit(main(sys.argv[1:]))
 def test_a_disk_without_room(here: Path, watch: Any) -> None:
     _fill(here / "in", 60, rows=20)
     words = ["watch", "in", *COLUMNS, "--once", "--poll", "0.01"]
-    found = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", LIMITED, *words], capture_output=True, text=True, check=False
     )  # fmt: skip
-    assert found.returncode == 2, found.stderr
-    assert "the last batch was not counted.\n\nHint: make room and start again." in found.stderr
-    acknowledged = len(found.stdout.splitlines())
+    assert result.returncode == 2, result.stderr
+    assert "the last batch was not counted.\n\nHint: make room and start again." in result.stderr
+    acknowledged = len(result.stdout.splitlines())
     assert 0 < acknowledged < 60
     assert _rows() == 20 * acknowledged
     assert _once(watch).status == 0
@@ -392,18 +395,18 @@ def test_names_that_look_like_patterns(suffix: str, here: Path, watch: Any) -> N
 def test_names_that_are_no_text(here: Path, watch: Any) -> None:
     path = put(here / "in" / "a.csv", columns(np.random.default_rng(1), 20))
     os.rename(path, os.fsencode(here / "in") + b"/\xff\x1b[31m.csv")
-    found = _once(watch)
-    assert found.status == 0
-    assert "\x1b" not in found.out
+    result = _once(watch)
+    assert result.status == 0
+    assert "\x1b" not in result.out
     assert _once(watch).out == ""
     assert _rows() == 20
 
 
 def test_impossible_outcomes_are_kept(here: Path, watch: Any) -> None:
     (here / "in" / "a.csv").write_text("y,p\n1,0\n0,0.5\n")
-    found = watch("in", "--once", "--poll", "0.01")
-    assert found.status == 3
-    assert "infinite over" in found.out
+    result = watch("in", "--once", "--poll", "0.01")
+    assert result.status == 3
+    assert "infinite over" in result.out
     assert "infinite" in watch("status").out
     with SqliteStore("safecal-watch.sqlite") as store:
         assert store.history().monitor.summary.n_impossible == 1
@@ -426,7 +429,7 @@ def test_a_watch_goes_on_when_no_one_reads(here: Path) -> None:
 def test_a_foreign_store(here: Path, watch: Any) -> None:
     (here / "safecal-watch.sqlite").write_text("not a database, but long enough to look at\n" * 100)
     before = (here / "safecal-watch.sqlite").read_bytes()
-    found = _once(watch)
-    assert found.status == 2
-    assert "is not a store of safecal, or it is damaged" in found.err
+    result = _once(watch)
+    assert result.status == 2
+    assert "is not a store of safecal, or it is damaged" in result.err
     assert (here / "safecal-watch.sqlite").read_bytes() == before

@@ -18,19 +18,19 @@ OF_PROMETHEUS = {"job", "instance"}  # labels that a scrape adds
 
 @pytest.fixture(scope="module")
 def board() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+    dashboard: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+    return dashboard
 
 
 @pytest.fixture(scope="module")
 def labels() -> dict[str, set[str]]:
     """Return the names of the labels of every metric there is."""
-    found: dict[str, set[str]] = {}
+    labels: dict[str, set[str]] = {}
     for line in exposition(watched([1.0, 3.0], names=["a", "b"], detect="both")).splitlines():
         if not line.startswith("#"):
             name, inside = re.match(r"(\w+)(?:\{(.*)\})?", line).groups()  # type: ignore[union-attr]
-            found.setdefault(name, set()).update(re.findall(r'(\w+)="', inside or ""))
-    return found
+            labels.setdefault(name, set()).update(re.findall(r'(\w+)="', inside or ""))
+    return labels
 
 
 def _queries(board: dict[str, Any]) -> list[tuple[str, str]]:

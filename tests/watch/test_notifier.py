@@ -35,12 +35,12 @@ def _settled(teller: Notifier) -> None:
     """Let every delivery end, and note what it did."""
     teller.deliver()
     for delivery in list(teller._under_way.values()):
-        assert delivery.over(10.0)
+        assert delivery.wait(10.0)
         teller.deliver()
 
 
 def test_a_channel_that_fails_is_tried_again_later(store: SqliteStore) -> None:
-    now, broken, told = [0.0], [True], []
+    now, broken, messages = [0.0], [True], []
     heard: dict[str, list[Raised]] = {"good": [], "bad": []}
 
     def fails(raised: Raised) -> None:
@@ -50,11 +50,11 @@ def test_a_channel_that_fails_is_tried_again_later(store: SqliteStore) -> None:
 
     alarms = list(store.alarms())
     teller = Notifier(
-        store, {"bad": fails, "good": heard["good"].append}, told.append, pause=30.0, clock=lambda: now[0]
+        store, {"bad": fails, "good": heard["good"].append}, messages.append, pause=30.0, clock=lambda: now[0]
     )
     _settled(teller)
     assert heard == {"good": alarms, "bad": alarms[:1]}
-    assert "not delivered by bad, and will be tried again: no one is at home." in told[0]
+    assert "not delivered by bad, and will be tried again: no one is at home." in messages[0]
     assert teller.due() == 30.0
     broken[0] = False
     _settled(teller)
@@ -67,20 +67,20 @@ def test_a_channel_that_fails_is_tried_again_later(store: SqliteStore) -> None:
 
 
 def test_at_the_end_it_is_tried_at_once_and_what_is_left_is_told(store: SqliteStore) -> None:
-    tries, told = [], []
+    tries, messages = [], []
 
     def fails(raised: Raised) -> None:
         tries.append(raised)
         raise OSError("no")
 
-    teller = Notifier(store, {"bad": fails}, told.append)
+    teller = Notifier(store, {"bad": fails}, messages.append)
     _settled(teller)
     _settled(teller)
     assert len(tries) == 1
     alarms = len(store.alarms())
     assert teller.finish(10.0) == alarms
     assert len(tries) == 2
-    assert told[-1] == f"{alarms} alarms were not delivered by bad; the next run tries again."
+    assert messages[-1] == f"{alarms} alarms were not delivered by bad; the next run tries again."
 
 
 def test_a_delivery_holds_up_nothing_and_one_is_under_way_at_a_time(store: SqliteStore) -> None:
@@ -103,13 +103,13 @@ def test_a_delivery_holds_up_nothing_and_one_is_under_way_at_a_time(store: Sqlit
 
 
 def test_what_goes_wrong_in_a_delivery_is_told_and_not_lost(store: SqliteStore) -> None:
-    told: list[str] = []
+    messages: list[str] = []
 
     def odd(raised: Raised) -> None:
         raise LookupError("odd")
 
-    assert Notifier(store, {"odd": odd}, told.append).finish(10.0) == len(store.alarms())
-    assert "LookupError('odd')" in told[0]
+    assert Notifier(store, {"odd": odd}, messages.append).finish(10.0) == len(store.alarms())
+    assert "LookupError('odd')" in messages[0]
 
 
 def test_a_request_to_stop_waits_for_a_delivery_for_a_while_and_begins_none(store: SqliteStore) -> None:

@@ -77,9 +77,9 @@ def test_an_infinite_e_value_is_valid_json() -> None:
 def test_a_command_is_told_everything(tmp_path: Path) -> None:
     script = "import json, os, sys; names = {k: v for k, v in os.environ.items() if k.startswith('SAFECAL_ALARM_')}; "
     script += "print(json.dumps([json.load(sys.stdin), names]))"
-    told = tmp_path / "told.json"
-    run_command(f"{shlex.quote(sys.executable)} -c {shlex.quote(script)} > {shlex.quote(str(told))}", RAISED)
-    document, names = json.loads(told.read_text())
+    output = tmp_path / "told.json"
+    run_command(f"{shlex.quote(sys.executable)} -c {shlex.quote(script)} > {shlex.quote(str(output))}", RAISED)
+    document, names = json.loads(output.read_text())
     assert document == json.loads(json.dumps(body(RAISED)))
     assert names["SAFECAL_ALARM_KIND"] == "change"
     assert names["SAFECAL_ALARM_GROUP"] == "north / 2"
@@ -91,10 +91,10 @@ def test_a_command_is_told_everything(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("group", [None, *HOSTILE])
 def test_no_name_breaks_a_command(group: str | None, tmp_path: Path) -> None:
-    told = tmp_path / "told"
+    output = tmp_path / "told"
     raised = Raised(Alarm("change", "over-confident", group, 1, 2.0, 1.0, 0), AT, "$(touch hacked)`touch hacked`")
     run_command(f'cd {shlex.quote(str(tmp_path))}; cat > told; test -n "$SAFECAL_ALARM_BATCH"', raised)
-    assert json.loads(told.read_text())["group"] == group
+    assert json.loads(output.read_text())["group"] == group
     assert sorted(path.name for path in tmp_path.iterdir()) == ["told"]
 
 
@@ -104,15 +104,15 @@ def test_what_a_command_prints_goes_to_standard_error(capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("exit 3", "ended with status 3: exit 3"),
         ("no-such-command-anywhere 2> /dev/null", "ended with status 127"),
         ("kill -9 $$", "was ended by signal 9"),
     ],
 )
-def test_a_command_that_fails(command: str, said: str) -> None:
-    with pytest.raises(NotifyError, match=said.replace("$", r"\$")):
+def test_a_command_that_fails(command: str, message: str) -> None:
+    with pytest.raises(NotifyError, match=message.replace("$", r"\$")):
         run_command(command, RAISED)
     assert issubclass(NotifyError, SafecalError)
 
@@ -148,7 +148,7 @@ class _Hook(HTTPServer):
     """A server that gives the answers of a list, one after the other; "slow" is silence, "cut" hangs up."""
 
     def __init__(self, answers: list[int | str]) -> None:
-        self.answers, self.told, self.headers = answers, [], []  # type: list[int | str], list[Any], list[Any]
+        self.answers, self.posted, self.headers = answers, [], []  # type: list[int | str], list[Any], list[Any]
         self.over = threading.Event()
         super().__init__(("127.0.0.1", 0), _Answer)
 
@@ -164,7 +164,7 @@ class _Answer(BaseHTTPRequestHandler):
     server: _Hook
 
     def do_POST(self) -> None:
-        self.server.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.server.posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
         self.server.headers.append(dict(self.headers))
         answer = self.server.answers.pop(0)
         if answer == "slow":
@@ -199,7 +199,7 @@ def hook(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_it_arrives_even_if_not_at_once(hook: _Hook) -> None:
     attempts = len(hook.answers)
     post(hook.url, RAISED, pause=0.01)
-    assert hook.told == [json.loads(json.dumps(body(RAISED)))] * attempts
+    assert hook.posted == [json.loads(json.dumps(body(RAISED)))] * attempts
     assert hook.headers[0]["Content-Type"] == "application/json"
     assert hook.headers[0]["User-Agent"].startswith("safecal/")
 
@@ -208,7 +208,7 @@ def test_it_arrives_even_if_not_at_once(hook: _Hook) -> None:
 @pytest.mark.parametrize("hook", [["slow", 200]], indirect=True)
 def test_silence_is_tried_again(hook: _Hook) -> None:
     post(hook.url, RAISED, timeout=0.2, pause=0.9)
-    assert len(hook.told) == 2
+    assert len(hook.posted) == 2
 
 
 @pytest.mark.parametrize("hook", [[400], [401], [404], [410]], indirect=True)
@@ -216,7 +216,7 @@ def test_a_refusal_is_final(hook: _Hook) -> None:
     code = hook.answers[0]
     with pytest.raises(NotifyError, match=rf"at 127\.0\.0\.1:\d+ refused the alarm: {code}") as failed:
         post(hook.url, RAISED, pause=0.01)
-    assert len(hook.told) == 1
+    assert len(hook.posted) == 1
     assert "secret" not in str(failed.value)
 
 
@@ -224,12 +224,12 @@ def test_a_refusal_is_final(hook: _Hook) -> None:
 def test_redirections_are_not_followed(hook: _Hook) -> None:
     with pytest.raises(NotifyError, match="refused the alarm: 30"):
         post(hook.url, RAISED, pause=0.01)
-    assert len(hook.told) == 1
+    assert len(hook.posted) == 1
 
 
 @pytest.mark.parametrize("hook", [[500, 502, 503]], indirect=True)
 def test_it_gives_up_in_the_end(hook: _Hook) -> None:
-    with pytest.raises(NotifyError, match="tried 3 times, and failed; at last: 503"):
+    with pytest.raises(NotifyError, match="tried 3 times, and failed; the last failure: 503"):
         post(hook.url, RAISED, attempts=3, pause=0.01)
     assert hook.answers == []
 
@@ -240,7 +240,7 @@ def test_pauses_double(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", slept.append)
     with socket.socket() as taken:  # bound and not listening: refused
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(NotifyError, match=r"tried 4 times, and failed; at last: .*refused"):
+        with pytest.raises(NotifyError, match=r"tried 4 times, and failed; the last failure: .*refused"):
             post(f"http://127.0.0.1:{taken.getsockname()[1]}/", RAISED)
     assert slept == [1.0, 2.0, 4.0]
 
@@ -304,7 +304,7 @@ def test_a_certificate_that_no_one_has_signed_is_refused(tmp_path: Path) -> None
     try:
         with pytest.raises(NotifyError, match="self-signed certificate"):
             post(f"https://me:secret@127.0.0.1:{server.server_address[1]}/", RAISED, attempts=1)
-        assert server.told == []
+        assert server.posted == []
     finally:
         server.shutdown()
         server.server_close()

@@ -2,6 +2,7 @@
 
 import math
 import re
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from safecal import Evaluation
+from safecal.html.markup import grouped
 from safecal.monitor import Monitor
-from safecal.watch.history import MOST, History, Point, Raised, slots
+from safecal.watch.history import MOST_WINDOWS, History, Point, Raised, window_slots
 from safecal.watch.page import history_page
 from safecal.watch.page_pictures import STRETCHES, thinned
 
@@ -70,7 +72,7 @@ def test_every_page_is_whole(case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "title", "tone", "said"),
+    ("case", "title", "tone", "words"),
     [
         (
             "drift",
@@ -93,13 +95,13 @@ def test_every_page_is_whole(case: str) -> None:
         ("nothing", "NO ROWS YET", "undetermined", "No batch has been taken in."),
     ],
 )
-def test_the_state_in_words(case: str, title: str, tone: str, said: str) -> None:
+def test_the_state_in_words(case: str, title: str, tone: str, words: str) -> None:
     text = history_page(history_of(case))
     page = Reader(text)
     assert f"<title>{title}: Is this model still calibrated?</title>" in text
     assert ("body", {"class": tone}) in page.tags
     assert title in page.texts
-    assert said in page.text
+    assert words in page.text
 
 
 @pytest.mark.parametrize("case", ["small", "small change"])
@@ -126,9 +128,9 @@ def test_a_group_within_the_limits_is_not_called_over_confident() -> None:
     z = rng.normal(0, 2, 8000)
     y = (rng.random(8000) < 1 / (1 + np.exp(-z))).astype(int)
     small = np.arange(8000) % 2 == 0
-    found = monitor.update(y, logits=np.where(small, 1.25, 0.9) * z, by=np.where(small, "a", "b"), window="all")
-    assert {alarm.group for alarm in found if alarm.direction == "over-confident"} == {"a"}
-    alarms = tuple(Raised(alarm, "2026-01-01T00:00:00+00:00", "1") for alarm in found)
+    new_alarms = monitor.update(y, logits=np.where(small, 1.25, 0.9) * z, by=np.where(small, "a", "b"), window="all")
+    assert {alarm.group for alarm in new_alarms if alarm.direction == "over-confident"} == {"a"}
+    alarms = tuple(Raised(alarm, "2026-01-01T00:00:00+00:00", "1") for alarm in new_alarms)
     point = Point.of("1", "all", "2026-01-01T00:00:00+00:00", monitor.summary, monitor)
     text = Reader(history_page(History(monitor, (point,), alarms))).text
     assert "NOT CALIBRATED IN A GROUP" in text
@@ -145,9 +147,9 @@ def test_a_change_within_a_window_is_not_hidden_by_the_rows_before_it() -> None:
 def test_the_last_window_is_judged() -> None:
     history = history_of("drift")
     verdict = Evaluation.of(history.monitor.tally()).verdict
-    said = f"verdict {verdict.decision} of window 2026-01-30, as safecal.evaluate would judge it: "
-    said += verdict.reason
-    assert said in re.sub("[\xa0\u202f]", " ", Reader(history_page(history)).text)
+    row = f"verdict {verdict.decision} of window 2026-01-30, as safecal.evaluate would judge it: "
+    row += verdict.reason
+    assert row in re.sub("[\xa0\u202f]", " ", Reader(history_page(history)).text)
 
 
 def test_since_when() -> None:
@@ -173,11 +175,21 @@ def test_alarms_are_marked_and_listed() -> None:
     marks = [attributes for tag, attributes in page.tags if attributes.get("class") == "alarm-mark"]
     assert len(history.alarms) == 2
     assert len(marks) == 4  # each in the windows, and each in its own evidence
+    described = re.findall(r"Raised at row ([^.]*)\.", page.text)  # for a screen reader: as the table of alarms says
+    assert described == [grouped(raised.alarm.row) for raised in reversed(history.alarms)]
     assert "changed, too sharp" in page.text
     assert "not calibrated since the start, too sharp" in page.text
     assert "all along" not in page.text
     assert all(str(raised.alarm.size) in page.text for raised in history.alarms)
     assert "The alarms" not in Reader(history_page(history_of("quiet"))).text
+
+
+def test_a_run_length_that_nobody_counts_is_a_power_of_ten() -> None:
+    history = deepcopy(history_of("drift"))
+    history.monitor.run_length = 1e300
+    text = Reader(history_page(history)).text
+    assert "10³⁰⁰ rows between two false alarms" in text
+    assert not re.search(r"\d[\d\s]{40}", text)
 
 
 def test_more_alarms_than_a_page_holds() -> None:
@@ -212,11 +224,11 @@ def test_infinite_evidence_is_drawn_and_said() -> None:
 @pytest.mark.proof
 def test_many_windows_are_added_up() -> None:
     history = history_of("many windows")
-    found, what = slots(history)
-    assert what == "window"
-    assert len(found) <= MOST
-    assert sum(slot.summary.n for slot in found) == history.monitor.summary.n == 8000
-    assert "Neighbours of the 200 windows are added up, to 67." in Reader(history_page(history)).text
+    windows, unit = window_slots(history)
+    assert unit == "window"
+    assert len(windows) <= MOST_WINDOWS
+    assert sum(slot.summary.n for slot in windows) == history.monitor.summary.n == 8000
+    assert "The 200 windows are too many to draw: neighbours are added up to 67." in Reader(history_page(history)).text
 
 
 def test_windows_that_were_closed_are_missed() -> None:
@@ -225,7 +237,7 @@ def test_windows_that_were_closed_are_missed() -> None:
         monitor.update([0, 1, 1], [0.2, 0.7, 0.9], window=name)
     points = tuple(Point(name, name, "2026-01-01T00:00:00Z", monitor.summary, 0.0, 0.0, 0.0) for name in "c")
     text = Reader(history_page(History(monitor, points))).text
-    assert "3 rows of earlier windows, or of none, are not drawn." in text
+    assert "3 rows of earlier windows, or without a window, are not drawn." in text
 
 
 @pytest.mark.proof
@@ -235,18 +247,18 @@ def test_ten_thousand_batches_are_thinned_out() -> None:
     points = tuple(replace(point, batch=str(k), log_over=math.sin(k / 500.0), window=None) for k in range(10_000))
     text = history_page(replace(history, points=points))
     assert len(text.encode()) < 100_000
-    said = "Of 10\N{NARROW NO-BREAK SPACE}000 batches, the highest and the last of each of 188 stretches are drawn."
-    assert text.count(said) == 3
+    note = "Of 10\N{NARROW NO-BREAK SPACE}000 batches, the highest and the last of each of 188 stretches are drawn."
+    assert text.count(note) == 3
     assert "ECD by batch" in text
 
 
 def test_thinning_keeps_what_matters() -> None:
     points = [(k, 0.0) for k in range(5000)]
     points[1234] = (1234, 9.0)
-    found = thinned(points)
-    assert len(found) <= 2 * STRETCHES + 1
-    assert {(0, 0.0), (1234, 9.0), (4999, 0.0)} <= set(found)
-    assert found == sorted(found)
+    kept = thinned(points)
+    assert len(kept) <= 2 * STRETCHES + 1
+    assert {(0, 0.0), (1234, 9.0), (4999, 0.0)} <= set(kept)
+    assert kept == sorted(kept)
     assert thinned(points[:300]) == points[:300]
     assert thinned([(0, float(k)) for k in range(1000)])[-1] == (0, 999.0)
 

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.extra
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """Start a server on a socket in a folder of its own, and return its address."""
-    with database() as found:
-        yield found.url
+    with database() as server:
+        yield server.url
 
 
 @pytest.fixture
@@ -109,18 +109,18 @@ def test_the_command_and_a_kill(address: str, tmp_path: Path) -> None:
     words += ["--y", "y", "--logits", "logit", "--window-column", "day"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(5)]
+        lines = [process.stdout.readline() for _ in range(5)]
         process.kill()
-        told += process.stdout.readlines()
-    acknowledged = [line.split(": ")[1] for line in told]
+        lines += process.stdout.readlines()
+    acknowledged = [line.split(": ")[1] for line in lines]
     with PostgresqlStore(address) as store:
         assert set(acknowledged) <= set(store.batches(""))
     for _ in range(100):  # the server notices that the watcher is gone, and lets go of its lock
-        found = subprocess.run([*words, "--once"], capture_output=True, text=True, check=False)
-        if "another watcher" not in found.stderr:
+        result = subprocess.run([*words, "--once"], capture_output=True, text=True, check=False)
+        if "another watcher" not in result.stderr:
             break
         time.sleep(0.1)
-    assert found.returncode == 0, found.stderr
+    assert result.returncode == 0, result.stderr
     with PostgresqlStore(address) as store:
         assert len(list(store.batches(""))) == 30
         assert store.monitor().summary.n == 3000

@@ -32,15 +32,15 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def read(text: str) -> tuple[Samples, dict[str, Any]]:
     """Return the samples and the families of a text, each sample once."""
     families = {family.name: family for family in parser.text_string_to_metric_families(text)}
-    found: Samples = {}
+    parsed: Samples = {}
     for family in families.values():
         assert family.documentation
         assert family.type in ("counter", "gauge")
         for sample in family.samples:
             key = (sample.name, frozenset(sample.labels.items()))
-            assert key not in found, key
-            found[key] = sample.value
-    return found, families
+            assert key not in parsed, key
+            parsed[key] = sample.value
+    return parsed, families
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
@@ -117,9 +117,9 @@ def test_groups_are_capped_and_the_rest_is_counted() -> None:
 def test_hostile_names_come_back_as_they_were() -> None:
     history = watched([1.0], names=HOSTILE)
     samples, _ = read(exposition(history))
-    found = {dict(labels)["group"] for name, labels in samples if name == "safecal_group_rows_total"}
+    groups = {dict(labels)["group"] for name, labels in samples if name == "safecal_group_rows_total"}
     whole = {name for name in HOSTILE if not name.startswith("\ud800")}
-    assert found == {*whole, r"\ud800 half"}
+    assert groups == {*whole, r"\ud800 half"}
 
 
 def test_groups_that_read_alike_stay_apart() -> None:
@@ -127,8 +127,8 @@ def test_groups_that_read_alike_stay_apart() -> None:
     monitor.update([0, 1], [0.2, 0.7], by=[1, 2])
     monitor.update([0, 1], [0.2, 0.7], by=["1", "2"])
     samples, _ = read(exposition(History(monitor)))
-    found = {dict(labels)["group"] for name, labels in samples if name == "safecal_group_rows_total"}
-    assert found == {"1", "2", "'1'", "'2'"}
+    groups = {dict(labels)["group"] for name, labels in samples if name == "safecal_group_rows_total"}
+    assert groups == {"1", "2", "'1'", "'2'"}
 
 
 def test_nothing_yet() -> None:
@@ -249,13 +249,13 @@ def clients() -> Iterator[Callable[..., socket.socket]]:
 
 def _answered(one: socket.socket) -> bytes:
     """Return all that a connection brings until it is closed."""
-    found = b""
+    received = b""
     try:
         while piece := one.recv(1 << 16):
-            found += piece
+            received += piece
     except ConnectionResetError:
         pass
-    return found
+    return received
 
 
 def _drip(one: socket.socket, seconds: float) -> None:
@@ -277,7 +277,7 @@ def test_clients_that_sit_there_take_no_place_and_no_threads(clients: Callable[.
 def test_a_client_that_drips_is_closed_in_time(
     clients: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("safecal.watch.prometheus._SECONDS", 0.5)
+    monkeypatch.setattr("safecal.watch.prometheus._CONNECTION_SECONDS", 0.5)
     with Server(0, snapshot=lambda: History(Monitor())) as server:
         one = clients(server.port, b"GET /metrics HTTP/1.1\r\n")
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
@@ -288,7 +288,7 @@ def test_a_client_that_drips_is_closed_in_time(
 def test_a_client_that_reads_nothing_is_closed_in_time(
     clients: Callable[..., socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("safecal.watch.prometheus._SECONDS", 0.5)
+    monkeypatch.setattr("safecal.watch.prometheus._CONNECTION_SECONDS", 0.5)
     monkeypatch.setattr("safecal.watch.prometheus.exposition", lambda *_, **__: "x" * 50_000_000)
     before = threading.active_count()
     with Server(0, snapshot=lambda: History(Monitor())) as server:

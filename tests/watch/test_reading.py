@@ -36,12 +36,12 @@ def _pieces(whole: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("size", [1, 7, 64, 10**6])
 def test_cuts_do_not_depend_on_how_the_bytes_come(kind: str, size: int) -> None:
     whole = text(columns(np.random.default_rng(0), 25), kind).encode()
-    found = list(_cutter(_pieces(whole, size), rows=10))
-    assert found == list(_cutter([whole], rows=10))
-    assert [len(list(records(a.content, kind))) for a in found] == [10, 10, 5]
-    assert b"".join(a.content for a in found) == whole[len(found[0].header) :]
-    assert {a.kind for a in found} == {kind}
-    assert found[0].header == (b"y,logit,site,day\n" if kind == "csv" else b"")
+    arrivals = list(_cutter(_pieces(whole, size), rows=10))
+    assert arrivals == list(_cutter([whole], rows=10))
+    assert [len(list(records(a.content, kind))) for a in arrivals] == [10, 10, 5]
+    assert b"".join(a.content for a in arrivals) == whole[len(arrivals[0].header) :]
+    assert {a.kind for a in arrivals} == {kind}
+    assert arrivals[0].header == (b"y,logit,site,day\n" if kind == "csv" else b"")
 
 
 def test_a_stream_that_is_sent_again_is_cut_as_before_whatever_the_size() -> None:
@@ -70,10 +70,10 @@ def test_a_stream_that_ends_within_a_batch_that_was_counted_is_in_doubt() -> Non
 def test_another_stream_with_the_same_first_row_is_new() -> None:
     lines = text(columns(np.random.default_rng(0), 50)).encode().splitlines(keepends=True)
     first = [a.batch for a in _cutter([b"".join(lines)], rows=20)]
-    found = list(_cutter([b"".join([*lines[:2], *lines[10:], *lines[2:10]])], first, rows=20))
-    assert not {a.batch for a in found} & set(first)
-    assert not any(a.doubt for a in found)
-    assert sum(len(list(records(a.content, "csv"))) for a in found) == 50
+    arrivals = list(_cutter([b"".join([*lines[:2], *lines[10:], *lines[2:10]])], first, rows=20))
+    assert not {a.batch for a in arrivals} & set(first)
+    assert not any(a.doubt for a in arrivals)
+    assert sum(len(list(records(a.content, "csv"))) for a in arrivals) == 50
 
 
 def test_time_makes_a_batch_of_what_has_come() -> None:
@@ -102,9 +102,9 @@ def test_rows_name_their_batch() -> None:
     rows = [{"y": 1, "p": 0.5, "batch": name} for name in ("a", "a", "b", "b", "b", "a")]
     whole = pl.DataFrame(rows)
     for content in (whole.write_csv(), whole.write_ndjson()):
-        found = list(_cutter(_pieces(content.encode(), 20), column="batch"))
-        assert [(a.batch, len(a.content.splitlines())) for a in found] == [("a", 2), ("b", 3), ("a", 1)]
-        assert found[0].digest != found[2].digest
+        arrivals = list(_cutter(_pieces(content.encode(), 20), column="batch"))
+        assert [(a.batch, len(a.content.splitlines())) for a in arrivals] == [("a", 2), ("b", 3), ("a", 1)]
+        assert arrivals[0].digest != arrivals[2].digest
     with pytest.raises(FileError, match="has no column 'id'; it has y, p, batch"):
         list(_cutter([whole.write_csv().encode()], column="id"))
     (nameless,) = _cutter([b'{"y": 1}\ngarbage\n'], column="batch")
@@ -113,14 +113,14 @@ def test_rows_name_their_batch() -> None:
 
 def test_quoted_line_ends_belong_to_the_row() -> None:
     whole = b'y,p,note\r\n1,0.5,"two\r\nlines"\r\n\r\n0,0.5,"say ""hi"""\r\n'
-    found = list(_cutter(_pieces(whole, 3), rows=1))
-    assert [a.content for a in found] == [b'1,0.5,"two\r\nlines"\r\n', b'0,0.5,"say ""hi"""\r\n']
+    arrivals = list(_cutter(_pieces(whole, 3), rows=1))
+    assert [a.content for a in arrivals] == [b'1,0.5,"two\r\nlines"\r\n', b'0,0.5,"say ""hi"""\r\n']
 
 
 def test_a_quotation_mark_that_is_never_closed_does_not_swallow_the_stream() -> None:
     whole = b'y,p\n1,"0.5\n' + b"1,0.5\n" * 50_000
-    found = list(_cutter([whole], rows=10_000))
-    assert len(found) > 1
+    arrivals = list(_cutter([whole], rows=10_000))
+    assert len(arrivals) > 1
 
 
 def test_parquet_on_standard_input_is_refused() -> None:
@@ -132,9 +132,9 @@ def test_parquet_on_standard_input_is_refused() -> None:
 
 
 def _folder(path: Path, **more: Any) -> tuple[Folder, list[str], dict[str, Known]]:
-    told: list[str] = []
+    messages: list[str] = []
     known: dict[str, Known] = {}
-    return Folder(path, known.get, told.append, **more), told, known
+    return Folder(path, known.get, messages.append, **more), messages, known
 
 
 def _names(folder: Folder) -> list[str]:
@@ -142,7 +142,7 @@ def _names(folder: Folder) -> list[str]:
 
 
 def test_files_are_taken_by_name_once_they_are_still(tmp_path: Path) -> None:
-    folder, told, _ = _folder(tmp_path)
+    folder, messages, _ = _folder(tmp_path)
     for name in ("b.csv", "a.jsonl", "c.parquet"):
         put(tmp_path / name, columns(np.random.default_rng(0), 5))
     for name in ("_SUCCESS", ".d.csv", "e.csv.part", "f.tmp", "notes.md"):
@@ -153,7 +153,7 @@ def test_files_are_taken_by_name_once_they_are_still(tmp_path: Path) -> None:
     assert _names(folder) == ["a.jsonl", "b.csv", "c.parquet"]
     assert _names(folder) == []
     assert folder.waiting == ()
-    assert told == ["ignored: notes.md; only files named .parquet, .pq, .csv, .tsv, .jsonl, .ndjson are read."]
+    assert messages == ["ignored: notes.md; only files named .parquet, .pq, .csv, .tsv, .jsonl, .ndjson are read."]
 
 
 def test_a_file_that_grows_is_left_until_it_is_still(tmp_path: Path) -> None:
@@ -168,12 +168,12 @@ def test_a_file_that_grows_is_left_until_it_is_still(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
 def test_a_file_without_its_end_is_waited_for(name: str, tmp_path: Path) -> None:
-    folder, told, _ = _folder(tmp_path, looks=4)
+    folder, messages, _ = _folder(tmp_path, looks=4)
     whole = put(tmp_path / name, columns(np.random.default_rng(0), 50)).read_bytes()
     (tmp_path / name).write_bytes(whole[:-7])
     for _ in range(4):
         assert _names(folder) == []
-    assert told == [f"waiting for {name}: its end has not come yet."]
+    assert messages == [f"waiting for {name}: it is not complete yet."]
     (tmp_path / name).write_bytes(whole)
     assert _names(folder) == []
     assert _names(folder) == [name]
@@ -229,13 +229,13 @@ class Watch:
     def __init__(self, folder: Path, *, apart: bool = False, **settings: Any) -> None:
         from safecal.cli.watch_reading import BatchContent
 
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.store = SqliteStore(
             folder / "watch.sqlite", settings=BASE | settings, monitor=Monitor(grouped=bool(settings.get("by")))
         )
         OPEN.append(self.store)
         self.watcher = Watcher(
-            self.store, lambda a, s: BatchContent(a, s, apart), self.told.append,
+            self.store, lambda a, s: BatchContent(a, s, apart), self.messages.append,
             clock=lambda: datetime(2026, 1, 2, tzinfo=UTC),
         )  # fmt: skip
 
@@ -254,7 +254,7 @@ def test_columns_that_were_found_by_name_stay(tmp_path: Path) -> None:
     assert watch.store.settings["prob"] == ["p"]
     assert watch.take("y,p,label\n3,0.5,1\n", "b")  # alone, two columns could be what happened
     assert watch.take("label,logit\n1,0.5\n", "c") is None
-    assert watch.told == ["set aside: c: c has no column 'p'."]
+    assert watch.messages == ["set aside: c: c has no column 'p'."]
 
 
 def test_options_that_are_wrong_end_the_first_batch_and_set_nothing_aside(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_windows_by_column_and_by_day(tmp_path: Path) -> None:
     points = watch.store.history().points
     assert [(p.window, p.summary.n) for p in points] == [("feb", 2), ("jan", 1)]
     assert watch.take("y,p,day\n1,0.5,\n", "b") is None
-    assert "`day` must name a window; got none at row 0" in watch.told[0]
+    assert "`day` must name a window; got none at row 0" in watch.messages[0]
     (tmp_path / "other").mkdir()
     watch = Watch(tmp_path / "other")
     watch.take("y,p\n1,0.5\n")
@@ -282,7 +282,7 @@ def test_too_many_windows_in_a_batch(tmp_path: Path) -> None:
     watch = Watch(tmp_path, window_column="day")
     watch.take("y,p,day\n1,0.5,000\n")
     watch.take("y,p,day\n" + "".join(f"1,0.5,{k:03d}\n" for k in range(500)), "b")
-    assert "`day` must have at most 366 values in a batch" in watch.told[0]
+    assert "`day` must have at most 366 values in a batch" in watch.messages[0]
 
 
 def test_a_batch_counts_once_and_other_content_is_refused(tmp_path: Path) -> None:
@@ -291,9 +291,9 @@ def test_a_batch_counts_once_and_other_content_is_refused(tmp_path: Path) -> Non
     assert watch.take("y,p\n1,0.5\n") is None
     assert watch.watcher.again == 1
     assert watch.take("y,p\n0,0.5\n") is None
-    assert watch.told == ["set aside: a: it was counted before, with other content"]
+    assert watch.messages == ["set aside: a: it was counted before, with other content"]
     assert watch.take("y,p\n0,0.5\n") is None
-    assert "was set aside before" in watch.told[1]
+    assert "was set aside before" in watch.messages[1]
     assert (watch.store.monitor().summary.n, watch.store.count()) == (1, 1)
 
 
@@ -303,7 +303,7 @@ def test_what_is_in_doubt_is_set_aside(tmp_path: Path) -> None:
         watch.watcher.take(Arrival("a", "digest", "csv", header=b"y,p\n", content=b"1,0.5\n", doubt="who knows"))
         is None
     )
-    assert watch.told == ["set aside: a: who knows"]
+    assert watch.messages == ["set aside: a: who knows"]
     assert (watch.store.monitor().summary.n, watch.store.count(), watch.watcher.aside) == (0, 1, 1)
 
 
@@ -314,7 +314,7 @@ def test_the_positive_label_may_be_late_and_the_other_stays_the_same(tmp_path: P
     assert watch.take("y,p\nyes,0.5\n", "b")
     assert watch.store.settings["seen"] is True
     assert watch.take("y,p\nmaybe,0.5\n", "c") is None
-    assert "at most one other; got 2 others: 'no', 'maybe'" in watch.told[0]
+    assert "at most one other; got 2 others: 'no', 'maybe'" in watch.messages[0]
 
 
 GARBAGE = {
@@ -338,7 +338,7 @@ def test_garbage_sets_the_batch_aside(case: str, tmp_path: Path) -> None:
     assert watch.take(content.encode(errors="surrogateescape").decode("latin-1"), "bad", kind) is None
     assert watch.store.monitor().summary.n == 1
     assert watch.store.count() == 1
-    assert len(watch.told) == 1
+    assert len(watch.messages) == 1
 
 
 @pytest.mark.parametrize("case", GARBAGE)
@@ -347,11 +347,11 @@ def test_garbage_is_set_aside_row_by_row(case: str, tmp_path: Path) -> None:
     watch = Watch(tmp_path, apart=True, y="y", prob=["p"])
     good = content.count("\n") - (kind == "csv") - len(bad)
     taken = watch.watcher.take(_arrival(content, kind))
-    assert taken is not None, watch.told
+    assert taken is not None, watch.messages
     assert watch.store.monitor().summary.n == good
     assert [a.place for a in watch.store.asides()] == [f"row {row}, counting from 0" for row in bad]
     assert message in watch.store.asides()[0].reason
-    assert len(watch.told) == len(bad)
+    assert len(watch.messages) == len(bad)
 
 
 def _arrival(content: str, kind: str) -> Arrival:
@@ -363,9 +363,9 @@ def _arrival(content: str, kind: str) -> Arrival:
 def test_too_many_bad_rows_set_the_batch_aside(tmp_path: Path) -> None:
     watch = Watch(tmp_path, apart=True)
     assert watch.take("y,p\n" + "1,0.5\n" * 500 + "1,x\n" * 101) is None
-    assert "more than 100 rows cannot be read; the first, row 500" in watch.told[0]
+    assert "more than 100 rows cannot be read; the first, row 500" in watch.messages[0]
     assert watch.take("y,p\n" + "1,x\n" * 3, "b") is None
-    assert "no row can be read; the first: `p` must be a number; got 'x'" in watch.told[1]
+    assert "no row can be read; the first: `p` must be a number; got 'x'" in watch.messages[1]
     assert watch.store.count() == 2
     assert watch.store.monitor().summary.n == 0
 
@@ -387,9 +387,9 @@ def test_bad_rows_of_files(name: str, tmp_path: Path) -> None:
 def test_a_file_that_goes_away_or_changes_is_not_counted(tmp_path: Path) -> None:
     watch, path = Watch(tmp_path), tmp_path / "a.csv"
     watch.watcher.take(Arrival("a.csv", "digest", "csv", path, stamp="1:2:3"))
-    assert watch.told == ["a.csv went away before it was read; it was not counted."]
+    assert watch.messages == ["a.csv went away before it was read; it was not counted."]
     path.write_text("y,p\n1,0.5\n")
     watch.watcher.take(Arrival("a.csv", "digest", "csv", path, stamp="1:2:3"))
-    assert watch.told[1] == "a.csv changed while it was read; it was not counted yet."
+    assert watch.messages[1] == "a.csv changed while it was read; it was not counted yet."
     assert watch.store.known("a.csv") is None
     assert watch.store.count() == 0

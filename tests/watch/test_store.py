@@ -226,8 +226,8 @@ def test_a_read_only_folder(beside: str) -> None:
             str(folder / "watch.sqlite"),
             *(["read"] if beside != "nothing" else []),
         ]
-        found = subprocess.run(words, capture_output=True, text=True, check=False)
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
         folder.chmod(0o755)
-    assert "cannot be written: the file or its folder is read-only" in found.stdout, found.stderr
+    assert "cannot be written: the file or its folder is read-only" in result.stdout, result.stderr
     if beside != "nothing":
-        assert "read 0" in found.stdout, found.stderr
+        assert "read 0" in result.stdout, result.stderr

@@ -16,7 +16,8 @@ import pytest
 from safecal.cli.main import main
 from safecal.cli.watch_reading import BatchContent
 from safecal.errors import FileError, LockedError
-from safecal.files import stamp_of, write_atomically
+from safecal.files import write_atomically
+from safecal.inputs.sources import stamp_of
 from safecal.watch.batches import Arrival, Watcher, digest_of
 from safecal.watch.page import history_page
 from safecal.watch.prometheus import exposition
@@ -171,10 +172,10 @@ def test_a_store_is_for_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         with SqliteStore(tmp_path / "w", settings={}) as store, store._transaction():
-            store._rows("UPDATE safecal_state SET changes = changes")
-            found = {p.name: _mode(p) for p in tmp_path.iterdir()}
-        assert {"w", "w.lock"} <= set(found)
-        assert set(found.values()) == {0o600}
+            store._execute("UPDATE safecal_state SET changes = changes")
+            modes = {p.name: _mode(p) for p in tmp_path.iterdir()}
+        assert {"w", "w.lock"} <= set(modes)
+        assert set(modes.values()) == {0o600}
         (tmp_path / "w").chmod(0o640)  # as its owner likes
         with SqliteStore(tmp_path / "w", settings={}):
             assert _mode(tmp_path / "w") == 0o640

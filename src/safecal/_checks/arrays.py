@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._types import AnyArray, BoolArray, FloatArray, Rows
-from ..errors import DtypeError, EmptyError, InputError, MissingValueError, ShapeError
+from ..errors import DtypeError, EmptyError, InputError, MissingValueError, RangeError, ShapeError
 from .message import fail, phrase, show
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "as_array",
     "as_keys",
     "as_numbers",
+    "bad_rows",
     "block",
     "from_torch",
     "is_missing",
@@ -24,6 +25,8 @@ __all__ = [
     "not_empty",
     "place",
     "refuse",
+    "require_finite",
+    "same_rows",
     "slices",
     "spelled_labels",
     "spelled_numbers",
@@ -32,8 +35,8 @@ __all__ = [
 # A code such as 007 is a name, not a number: read as one it could be another label's.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _DIGITS = re.compile(r"\s*[+-]?[0-9]+\s*")
-_MOST_WHOLE = 2**53  # beyond, floats fold neighbours together
-_SOME = 32
+_EXACT_UP_TO = 2**53  # from here on a float64 is not every whole number
+_SAMPLE = 32  # values that are looked at before all of them are
 TRUTHS = ("true", "false")
 
 
@@ -48,7 +51,7 @@ def spelled_numbers(text: AnyArray) -> AnyArray | None:
     """Return text as floats; None where some of it is no number."""
     try:
         # Python reads 1_000 as a number, which nothing that writes tables means.
-        if any("_" in value for value in text[:_SOME].reshape(-1).tolist()):
+        if any("_" in value for value in text[:_SAMPLE].reshape(-1).tolist()):
             return None
         return np.asarray(text.astype(np.str_).astype(np.bytes_).astype(np.float64))  # digits of other scripts are none
     except ValueError:
@@ -64,7 +67,7 @@ def spelled_labels(text: AnyArray) -> AnyArray | None:
     >>> spelled_labels(np.array(["0", "1"])), spelled_labels(np.array(["01", "1"]))
     (array([0, 1]), None)
     """
-    if spelled_numbers(text[:_SOME]) is None:  # words, as a rule
+    if spelled_numbers(text[:_SAMPLE]) is None:  # words, as a rule
         lower = np.char.lower(text.astype(np.str_)) if text[0].lower() in TRUTHS else None
         return np.asarray(lower == "true") if lower is not None and np.isin(lower, TRUTHS).all() else None
     distinct, inverse = np.unique(text.astype(np.str_), return_inverse=True)
@@ -72,22 +75,20 @@ def spelled_labels(text: AnyArray) -> AnyArray | None:
     if any(re.match(LEADING_ZERO, name) or "_" in name for name in names):
         return None
     if all(_DIGITS.fullmatch(name) for name in names):
-        whole = [int(name) for name in names]
+        integers = [int(name) for name in names]
         for dtype in (np.int64, np.uint64):
-            if np.iinfo(dtype).min <= min(whole) and max(whole) <= np.iinfo(dtype).max:
-                return np.array(whole, dtype=dtype)[inverse]
+            if np.iinfo(dtype).min <= min(integers) and max(integers) <= np.iinfo(dtype).max:
+                return np.array(integers, dtype=dtype)[inverse]
         return None
-    found = spelled_numbers(distinct)
-    if found is None or any(_DIGITS.fullmatch(name) and abs(int(name)) > _MOST_WHOLE for name in names):
+    numbers = spelled_numbers(distinct)
+    if numbers is None or any(_DIGITS.fullmatch(name) and abs(int(name)) > _EXACT_UP_TO for name in names):
         return None
-    return np.asarray(found[inverse])
+    return np.asarray(numbers[inverse])
 
 
 # Rows are checked this many elements at a time: a check never copies a large input, and a second look finds it in the
 # cache of a core.
 _ELEMENTS = 1 << 16
-
-_WHOLE = 2.0**53  # from here on a float64 is not every whole number
 
 
 def from_torch(value: Any) -> bool:
@@ -106,17 +107,10 @@ def as_array(value: object, name: str) -> AnyArray:
     """Return ``value`` as a NumPy array, sharing memory where that is possible."""
     if isinstance(value, np.ma.MaskedArray):
         mask = np.atleast_1d(np.ma.getmaskarray(value))
-        masked = np.flatnonzero(mask.any(axis=tuple(range(1, mask.ndim))))
-        if masked.size:
-            raise fail(
-                MissingValueError,
-                name,
-                "must not hold masked values",
-                got="a masked value",
-                place=f"row {masked[0]}",
-                count=(masked.size, len(mask)),
-                hint=phrase("drop"),
-            )
+        masked = np.asarray(mask.any(axis=tuple(range(1, mask.ndim))))
+        if masked.any():
+            rule = "must not hold masked values"
+            raise bad_rows(masked, MissingValueError, name, rule, got="a masked value", hint=phrase("drop"))
         value = value.data
     try:
         array = _tensor(value) if from_torch(value) else np.asarray(value)
@@ -152,7 +146,7 @@ def as_keys(value: object, name: str) -> AnyArray:
     if array.dtype.kind != "f" or getattr(getattr(value, "dtype", None), "kind", "O") == "f":
         return array
     with np.errstate(invalid="ignore"):
-        large = bool((np.abs(array) >= _WHOLE).any())
+        large = bool((np.abs(array) >= _EXACT_UP_TO).any())
     return np.asarray(value, dtype=object) if large else array
 
 
@@ -197,17 +191,9 @@ def as_numbers(value: object, name: str) -> AnyArray:
         flat = array.reshape(len(array), -1) if array.size else array.reshape(0, 1)
         missing = np.fromiter((any(map(is_missing, row)) for row in flat), dtype=bool, count=len(flat))
         if missing.any():
-            first = int(missing.argmax())
-            bad = next(v for v in flat[first] if is_missing(v))
-            raise fail(
-                MissingValueError,
-                name,
-                "must not hold missing values",
-                got=show(bad),
-                place=f"row {first}",
-                count=(int(missing.sum()), len(array)),
-                hint=phrase("drop"),
-            )
+            value = next(v for v in flat[missing][0] if is_missing(v))
+            rule = "must not hold missing values"
+            raise bad_rows(missing, MissingValueError, name, rule, got=show(value), hint=phrase("drop"))
     got = f"dtype {array.dtype}"
     objects = array.reshape(-1) if array.dtype.kind == "O" else ()
     exact = next((v for v in objects if isinstance(v, Decimal | Rational) and not isinstance(v, Integral)), None)
@@ -233,6 +219,18 @@ def not_empty(array: AnyArray, name: str) -> None:
         raise fail(EmptyError, name, "must have at least one row", got="none")
 
 
+def same_rows(argument: str, rows: int, n: int, reference: str) -> None:
+    """Require as many rows in ``argument`` as in ``reference``."""
+    if rows != n:
+        raise fail(
+            ShapeError,
+            argument,
+            f"must have as many rows as `{reference}`",
+            got=f"{rows} and {n}",
+            hint="both must come from the same rows, in the same order.",
+        )
+
+
 def slices(array: AnyArray) -> Iterator[slice]:
     """Cut the rows of an array into slices of a bounded number of elements."""
     width = int(np.prod(array.shape[1:], dtype=np.int64)) or 1
@@ -251,6 +249,26 @@ def place(index: tuple[int, ...], base: int = 0) -> str:
     names = ["row", "column"] if len(index) <= 2 else ["row", "line", "column"]
     shifted = (index[0] + base, *index[1:])
     return ", ".join(f"{word} {i}" for word, i in zip(names, shifted, strict=False))
+
+
+def bad_rows(
+    bad: BoolArray,
+    error: type[InputError],
+    name: str,
+    rule: str,
+    *,
+    got: str | Callable[[int], str] | None,
+    hint: str | None = None,
+    start: int = 0,
+) -> InputError:
+    """Build the error for the rows for which ``bad`` holds: the first one, and how many there are.
+
+    ``got`` says what stands there: a text, or a function of the number of the first one. ``start`` is the number of the
+    first row.
+    """
+    first = int(bad.argmax())
+    text = got(first) if callable(got) else got
+    return fail(error, name, rule, got=text, place=f"row {start + first}", count=(int(bad.sum()), len(bad)), hint=hint)
 
 
 def refuse(
@@ -274,3 +292,13 @@ def refuse(
             first = show(array[part][index]), place(index, part.start)
     got, where = first if first is not None else ("?", "?")
     return fail(error, name, rule, got=got, place=where, count=(rows, array.shape[0]), hint=hint)
+
+
+def require_finite(array: AnyArray, name: str, *, infinite: bool = False) -> None:
+    """Refuse NaN, and infinite numbers unless they are allowed."""
+    if array.dtype.kind != "f" or all(bool(np.isfinite(array[part]).all()) for part in slices(array)):
+        return
+    if any(bool(np.isnan(array[part]).any()) for part in slices(array)):
+        raise refuse(array, name, np.isnan, MissingValueError, "must not be NaN", phrase("drop"))
+    if not infinite:
+        raise refuse(array, name, np.isinf, RangeError, "must be finite", None)

@@ -1,35 +1,35 @@
-"""Probabilities and logits of classes, or of several labels a row: form, range, sums of rows, certain predictions."""
+"""Probabilities and logits of classes, or of several labels a row: form, range, sums of rows, certainty and clips."""
 
 import math
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import (
     FormError,
     InputError,
-    LabelError,
     MissingValueError,
     NormalisationError,
     OptionError,
     RangeError,
     ShapeError,
 )
-from .arrays import as_keys, as_numbers, block, from_torch, is_missing, not_empty, refuse, slices
-from .message import fail, phrase, same_rows, show
+from .arrays import as_numbers, block, from_torch, not_empty, refuse, slices
+from .message import fail, phrase, show
 
 __all__ = [
+    "LABELS",
     "any_zero",
     "certain_reason",
     "class_shape",
     "clip_for",
+    "clip_note",
     "clip_value",
+    "clips_little",
     "decimals_of",
-    "label_matrix",
-    "label_names",
     "label_values",
+    "largest_clip",
     "one_form",
     "probabilities",
     "real_logits",
@@ -91,13 +91,13 @@ def probabilities(array: AnyArray, name: str) -> None:
 
 
 # The bits of floats from 0 on are in the order of the floats; NaN, and whatever has a sign, comes behind them all.
-_ONE = {np.dtype(kind): np.ones(1, kind).view(bits)[0] for kind, bits in (("f4", "u4"), ("f8", "u8"))}
+_BITS_OF_ONE = {np.dtype(kind): np.ones(1, kind).view(bits)[0] for kind, bits in (("f4", "u4"), ("f8", "u8"))}
 
 
 def _at_most_one(values: AnyArray) -> bool:
     """Tell, in one look at them, whether floats lie in [0, 1] and none is -0; False where that takes another look."""
-    one = _ONE.get(values.dtype)
-    return one is not None and bool(values.view(one.dtype).max() <= one)
+    bits_of_one = _BITS_OF_ONE.get(values.dtype)
+    return bits_of_one is not None and bool(values.view(bits_of_one.dtype).max() <= bits_of_one)
 
 
 def any_zero(array: AnyArray) -> bool:
@@ -106,6 +106,7 @@ def any_zero(array: AnyArray) -> bool:
 
 
 def _bad_probability(array: AnyArray, name: str) -> InputError:
+    """Build the error for values outside [0, 1], with the move that their range suggests."""
     if any(np.isnan(block(array, part)).any() for part in slices(array)):
         return refuse(array, name, np.isnan, MissingValueError, "must not be NaN", phrase("drop"))
     rule, hint = "must lie in [0, 1]", None
@@ -145,24 +146,7 @@ def real_logits(array: AnyArray, name: str) -> bool:
     return infinite
 
 
-def clip_value(clip: Any, name: str, classes: int) -> float | None:
-    """Require ``0 < clip < 1/classes``, and probabilities to clip."""
-    if clip is None:
-        return None
-    if name != "y_prob":
-        raise fail(
-            FormError,
-            "clip",
-            "applies to `y_prob` only",
-            got=f"`{name}`",
-            hint=phrase("nothing to clip"),
-        )
-    if not isinstance(clip, int | float | np.number) or not 0.0 < clip < 1.0 / classes:
-        raise fail(RangeError, "clip", f"must lie strictly between 0 and 1/{classes}", got=show(clip))
-    return float(clip)
-
-
-_MOVE = 0.005  # nat
+_MOST_MOVE = 0.005  # nat
 _DECIMALS = range(2, 7)
 _ROUNDING = 0.01  # that far from 1 a sum of float16 or bfloat16 may come to lie
 
@@ -174,25 +158,26 @@ def row_tolerance(classes: int) -> float:
     ``d (log(1 + d) - h)``, where ``h`` is the entropy of the latter, at most ``log K``. For ``|d| < 0.0099`` that is no
     more than ``|d| (log K + 0.01)``, whatever the row and whatever happened; and a mean moves no more than its rows.
     """
-    return _MOVE / (math.log(classes) + 0.01)
+    return _MOST_MOVE / (math.log(classes) + 0.01)
 
 
-def row_sums(array: AnyArray, name: str, given: Any = None) -> None:
-    """Require every row to sum to one, within `row_tolerance`; ``given`` is the argument that became the array."""
+def row_sums(array: AnyArray, name: str, original: Any = None) -> None:
+    """Require every row to sum to one, within `row_tolerance`; ``original`` is the argument that became the array."""
     tolerance = row_tolerance(array.shape[1])
     worst, at, count = 0.0, 0, 0
     for part in slices(array):
         sums = array[part].sum(axis=1, dtype=np.float64)
         off = np.abs(sums - 1.0)
         count += int((off > tolerance).sum())
-        here = int(off.argmax())
-        if off[here] > abs(worst):
-            worst, at = float(sums[here] - 1.0), part.start + here
+        farthest = int(off.argmax())
+        if off[farthest] > abs(worst):
+            worst, at = float(sums[farthest] - 1.0), part.start + farthest
     if count:
-        raise _refused(array, name, given, worst, at, count)
+        raise _bad_sums(array, name, original, worst, at, count)
 
 
-def _refused(array: AnyArray, name: str, given: Any, worst: float, at: int, count: int) -> InputError:
+def _bad_sums(array: AnyArray, name: str, original: Any, worst: float, at: int, count: int) -> InputError:
+    """Build the error for rows that do not sum to one: the farthest, and how many."""
     return fail(
         NormalisationError,
         name,
@@ -200,23 +185,24 @@ def _refused(array: AnyArray, name: str, given: Any, worst: float, at: int, coun
         got=f"{1.0 + worst:.9g} (off by {worst:+.3g}, the farthest)",
         place=f"row {at}",
         count=(count, array.shape[0]),
-        hint=_hint(array, name, given, worst, at),
+        hint=_sum_hint(array, name, original, worst, at),
     )
 
 
-def _hint(array: AnyArray, name: str, given: Any, worst: float, at: int) -> str:
+def _sum_hint(array: AnyArray, name: str, original: Any, worst: float, at: int) -> str:
     """Say what to type: for rounded values, for short floats, for anything else."""
-    short = "bfloat16" if "bfloat16" in str(getattr(given, "dtype", "")) else str(array.dtype)
+    short = "bfloat16" if "bfloat16" in str(getattr(original, "dtype", "")) else str(array.dtype)
     wide = name
     if short in ("bfloat16", "float16"):  # their quotients would be rounded again
-        wide = f"{name}.float()" if from_torch(given) else f"{name}.astype('float32')"
+        wide = f"{name}.float()" if from_torch(original) else f"{name}.astype('float32')"
     divided = f"`{wide} / {wide}.sum(axis=1, keepdims=True)`"
     decimals = _decimals(block(array, slice(at, at + 1))[0], _eps(array))
     if decimals is not None:
+        if not any((array[part] == 0).any() for part in slices(array)):
+            return phrase("rounded sums", decimals=decimals, divided=divided)
         half_a_unit = 0.5 * 10.0**-decimals
-        zeros = half_a_unit * array.shape[1] < 1.0 and any((array[part] == 0).any() for part in slices(array))
-        key = "rounded sums and zeros" if zeros else "rounded sums"
-        return phrase(key, decimals=decimals, divided=divided, clip=half_a_unit)
+        key = "rounded sums and zeros" if clips_little(half_a_unit, array.shape[1]) else "coarse sums and zeros"
+        return phrase(key, decimals=decimals, divided=divided, clip=half_a_unit, classes=array.shape[1])
     if wide != name and abs(worst) < _ROUNDING:
         return phrase("short floats", dtype=short, divided=divided)
     return phrase("other sums", divided=divided)
@@ -239,14 +225,14 @@ def _decimals(row: FloatArray, eps: float) -> int | None:
     return None
 
 
-_MOST = 9  # decimals that are looked for
+_MOST_DECIMALS = 9  # decimals that are looked for
 
 
 def decimals_of(values: AnyArray) -> int:
     """Return how many decimals numbers have that were rounded; 0 where they were not, or where it cannot be told."""
     rounding = 4.0 * float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 0.0
     exact = values.astype(np.float64, copy=False)
-    for decimals in range(1, _MOST + 1):
+    for decimals in range(1, _MOST_DECIMALS + 1):
         slack = rounding * 10.0**decimals
         if slack > 0.01:  # a float of this size cannot tell
             return 0
@@ -256,14 +242,87 @@ def decimals_of(values: AnyArray) -> int:
     return 0
 
 
-def clip_for(classes: int, decimals: int = 0) -> str:
-    """Return the smallest probability to suggest, as it is typed: half a unit of the last decimal, where it is known.
+def label_values(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
+    """Return the one form that was given, of shape (n, L), and its name."""
+    values, name = one_form(y_prob, logits)
+    if values.ndim == 3 and values.shape[2] == 2:
+        hint = f"take the second column of each label: `np.stack([p[:, 1] for p in {name}], axis=1)`."
+        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
+                   got=f"shape {values.shape}, a matrix for each label", hint=hint)  # fmt: skip
+    if values.ndim != 2 or values.shape[1] == 0:
+        hint = "for one label a row leave `by_label` out."
+        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
+                   got=f"shape {values.shape}", hint=hint)  # fmt: skip
+    if name == "y_prob":
+        probabilities(values, name)
+    else:
+        for j in range(values.shape[1]):  # one by one, because log-odds may be infinite, and the logits of classes not
+            real_logits(values[:, j], f"{name}[:, {j}]")
+    return values, name
 
-    1e-7 is what float32 resolves near 1, and less than half a unit of six decimals. Zeros moved up to ``c`` add about
-    ``K c log(1/c)`` nat to the entropy of a row at most: beyond 1000 classes it shrinks, so that this stays near 0.002.
+
+# The smallest probability that is meant: how much of a prediction it may move, and when it is offered
+
+_MOST_CLIPPED = 0.02  # of the probability of a row, beyond which another model is judged
+
+
+def clips_little(clip: float, classes: int) -> bool:
+    """Tell whether a clip moves so little of the probability that it is still the same model that is judged.
+
+    At most ``K - 1`` classes of a row are moved up to the clip, and what they gain the likeliest one loses: a network
+    of 100 classes that is far too sure is vague with ``clip=0.005``, and SAFE.
+    """
+    return (classes - 1) * clip <= _MOST_CLIPPED * (1.0 + 1e-9)
+
+
+def largest_clip(classes: int) -> str:
+    """Return the largest clip that is allowed, as it is typed."""
+    most = _MOST_CLIPPED / (classes - 1)
+    unit = 10.0 ** (math.floor(math.log10(most)) - 1)
+    return f"{math.floor(most / unit + 1e-6) * unit:.2g}"
+
+
+def clip_value(clip: Any, name: str, classes: int) -> float | None:
+    """Require ``0 < clip < 1/classes``, probabilities to clip, and so little that they stay what they are."""
+    if clip is None:
+        return None
+    if name != "y_prob":
+        raise fail(
+            FormError,
+            "clip",
+            "applies to `y_prob` only",
+            got=f"`{name}`",
+            hint=phrase("nothing to clip"),
+        )
+    if not isinstance(clip, int | float | np.number) or not 0.0 < clip < 1.0 / classes:
+        raise fail(RangeError, "clip", f"must lie strictly between 0 and 1/{classes}", got=show(clip))
+    if not clips_little(float(clip), classes):
+        most = largest_clip(classes)
+        rule = (
+            f"must be at most {most} for {classes} classes, because more would move over {100.0 * _MOST_CLIPPED:g} % of"
+            " the probability of a row, and judge another, vaguer model"
+        )
+        raise fail(RangeError, "clip", rule, got=show(clip), hint=phrase("smaller clip", most=most))
+    return float(clip)
+
+
+def clip_note(clip: float | None) -> tuple[str, ...]:
+    """Return what to say beside the result of clipped probabilities."""
+    if clip is None:
+        return ()
+    typed = f"{clip:g}".replace("e-0", "e-")
+    return (f"probabilities were clipped to [{typed}, 1 - {typed}].",)
+
+
+def clip_for(classes: int, decimals: int = 0) -> str | None:
+    """Return the smallest probability to suggest, as it is typed; None where it would move too much.
+
+    Half a unit of the last decimal, where that is known. 1e-7 is what float32 resolves near 1, and less than half a
+    unit of six decimals. Zeros moved up to ``c`` add about ``K c log(1/c)`` nat to the entropy of a row at most: beyond
+    1000 classes it shrinks, so that this stays near 0.002.
     """
     if decimals:
-        return f"5e-{decimals + 1}"
+        return f"5e-{decimals + 1}" if clips_little(0.5 * 10.0**-decimals, classes) else None
     return f"1e-{7 + max(math.ceil(math.log10(classes)) - 3, 0)}"
 
 
@@ -295,104 +354,23 @@ def certain_reason(certain: int, n: int, classes: int, decimals: int = 0, *, lab
     """
     if labels and n > 1:
         return f"all {n} {LABELS}"
-    one = certain == 1
+    single = certain == 1
     if classes == 2:
         what = (
-            f"{certain} of {n} predictions {'is' if one else 'are'} exactly 0 or 1, and one failure there would be an"
-            " infinite surprise."
+            f"{certain} of {n} predictions {'is' if single else 'are'} exactly 0 or 1, and one failure there would be"
+            " an infinite surprise."
         )
     else:
         what = (
-            f"{certain} of {n} rows {'gives' if one else 'give'} some class a probability of exactly 0, and if that"
+            f"{certain} of {n} rows {'gives' if single else 'give'} some class a probability of exactly 0, and if that"
             " class happens once, the surprise is infinite."
         )
     clip = clip_for(classes, decimals)
     why = "Rounding makes such predictions, and so does a float32 softmax."
     if decimals:
-        why = f"The predictions have {decimals} decimal{'' if decimals == 1 else 's'}, so a 0 may be up to {clip}."
+        why = f"The predictions have {decimals} decimal{'' if decimals == 1 else 's'}, so a 0 may be up to"
+        if clip is None:
+            much = f"5e-{decimals + 1}, too much to clip {classes} classes at."
+            return f"{what} {why} {much} Pass finite `logits=`, or probabilities with all their digits."
+        why = f"{why} {clip}."
     return f"{what} {why} Pass finite `logits=`, or state the smallest probability you mean: `clip={clip}`."
-
-
-def label_values(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
-    """Return the one form that was given, of shape (n, L), and its name."""
-    values, name = one_form(y_prob, logits)
-    if values.ndim == 3 and values.shape[2] == 2:
-        hint = f"take the second column of each label: `np.stack([p[:, 1] for p in {name}], axis=1)`."
-        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
-                   got=f"shape {values.shape}, a matrix for each label", hint=hint)  # fmt: skip
-    if values.ndim != 2 or values.shape[1] == 0:
-        hint = "for one label a row leave `by_label` out."
-        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
-                   got=f"shape {values.shape}", hint=hint)  # fmt: skip
-    if name == "y_prob":
-        probabilities(values, name)
-    else:
-        for j in range(values.shape[1]):  # one by one, because log-odds may be infinite, and the logits of classes not
-            real_logits(values[:, j], f"{name}[:, {j}]")
-    return values, name
-
-
-def label_matrix(y_true: Any, shape: tuple[int, ...], name: str, fewest: int = 2) -> BoolArray:
-    """Return which label each row has, of shape (n, L)."""
-    if callable(getattr(y_true, "toarray", None)):  # a sparse matrix, as scikit-learn's MultiLabelBinarizer gives it
-        y_true = y_true.toarray()
-    outcomes = as_keys(y_true, "y_true")
-    if outcomes.ndim != 2:
-        hint = "turn lists of labels into a matrix with scikit-learn's `MultiLabelBinarizer`."
-        raise fail(ShapeError, "y_true", "must have a column of 0 and 1 for each label, shape (n, L)",
-                   got=f"shape {outcomes.shape}", hint=hint)  # fmt: skip
-    same_rows("y_true", len(outcomes), shape[0], name)
-    if outcomes.shape[1] != shape[1]:
-        raise fail(ShapeError, "y_true", f"must have as many columns as `{name}`",
-                   got=f"{outcomes.shape[1]} and {shape[1]}")  # fmt: skip
-    if shape[0] < fewest:
-        raise fail(ShapeError, "y_true", "must have at least two rows: the labels of one row depend on each other",
-                   got=str(shape[0]))  # fmt: skip
-    if outcomes.dtype.kind == "O":
-        missing = np.fromiter(map(is_missing, outcomes.flat), dtype=bool, count=outcomes.size).reshape(shape)
-        outcomes = outcomes.copy()
-        outcomes[missing] = None  # pandas' NA is neither equal to 1 nor not
-    happened = np.asarray(outcomes == 1, dtype=bool)
-    bad = ~(happened | np.asarray(outcomes == 0, dtype=bool))
-    if bad.any():
-        (i, j), rows = np.argwhere(bad)[0].tolist(), int(bad.any(axis=1).sum())
-        value = outcomes[i, j]
-        unknown = "a label that was not looked for is no 0: leave such rows out." if is_missing(value) else None
-        raise fail(LabelError, "y_true", "must be 0 or 1 for each label", got=show(value),
-                   place=f"row {i}, column {j}", count=(rows, shape[0]), hint=unknown)  # fmt: skip
-    return happened
-
-
-def label_names(y_true: Any, given: Any, labels: Any, count: int, name: str) -> list[Hashable]:
-    """Return what the labels are called: as told, or as the columns of a frame are, or by their numbers."""
-    if labels is not None:
-        names = _listed(labels)
-    else:
-        names = _columns(y_true) or _columns(given) or list(range(count))
-        if (others := _columns(given)) and names != others:
-            hint = f"pass `{name}[list(y_true.columns)]`."
-            raise fail(LabelError, name, "must have the columns of `y_true`, in their order",
-                       got=f"{show(others)} and {show(names)}", hint=hint)  # fmt: skip
-    if len(names) != count:
-        raise fail(
-            ShapeError, "labels", f"must name each of the {count} columns of `{name}`", got=f"{len(names)} names"
-        )
-    if len(set(names)) != count:
-        twice = next(one for one in names if names.count(one) > 1)
-        raise fail(LabelError, "labels", "must be distinct", got=f"{show(twice)} more than once")
-    return names
-
-
-def _listed(labels: Any) -> list[Hashable]:
-    try:
-        names = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
-        set(names)
-    except TypeError as error:
-        raise fail(LabelError, "labels", "must be a list of names", got=show(labels)) from error
-    return names
-
-
-def _columns(frame: Any) -> list[Hashable]:
-    """Return the names of a frame's columns, without importing its library; none for anything else."""
-    columns = getattr(frame, "columns", None)
-    return [] if columns is None or callable(columns) else list(columns)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, By, IndexArray
+from .._types import AnyArray, ArrayLike, BoolArray, By, IndexArray
 from ..errors import (
     AlignmentError,
     InputError,
@@ -18,8 +18,8 @@ from ..errors import (
     ShapeError,
     WeightError,
 )
-from .arrays import as_array, as_keys, as_numbers, is_missing, refuse
-from .message import fail, phrase, same_rows, show
+from .arrays import as_array, as_keys, as_numbers, bad_rows, is_missing, refuse, same_rows
+from .message import fail, phrase, show
 
 __all__ = [
     "RowLabels",
@@ -40,13 +40,14 @@ __all__ = [
     "same_rows_of_both",
     "spelled",
     "step_column",
+    "step_keys",
     "weights",
     "whole_number",
 ]
 
 W = TypeVar("W", bound=str)
 
-_LEAST, _MOST = 1e-75, 1e75
+_LIGHTEST, _HEAVIEST = 1e-75, 1e75
 
 
 def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") -> AnyArray | None:
@@ -65,10 +66,10 @@ def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") 
     if (column < 0).any():
         raise refuse(column, name, lambda x: x < 0, WeightError, "must not be negative", None)
     positive = column[column > 0]
-    if positive.size and not (float(positive.min()) >= _LEAST and float(positive.max()) <= _MOST):
+    if positive.size and not (float(positive.min()) >= _LIGHTEST and float(positive.max()) <= _HEAVIEST):
         hint = phrase("ratios of weights", name=name)
-        rule = f"must be 0 or lie between {_LEAST:g} and {_MOST:g}, so that their cubes are floats"
-        raise refuse(column, name, lambda x: (x > 0) & ((x < _LEAST) | (x > _MOST)), RangeError, rule, hint)
+        rule = f"must be 0 or lie between {_LIGHTEST:g} and {_HEAVIEST:g}, so that their cubes are floats"
+        raise refuse(column, name, lambda x: (x > 0) & ((x < _LIGHTEST) | (x > _HEAVIEST)), RangeError, rule, hint)
     if not positive.size:
         raise fail(WeightError, name, "must not be all zero", got=f"{n} zeros")
     return column
@@ -81,11 +82,11 @@ def group_codes(by: By, n: int, reference: str = "y_true") -> tuple[str, tuple[H
     group of their own, with the key None.
     """
     if not isinstance(by, Mapping):
-        keys, codes = _one_column(by, "by", n, reference)
+        keys, codes = _keys_of_column(by, "by", n, reference)
         return str(getattr(by, "name", None) or "group"), keys, codes
     if not by:
         raise fail(ShapeError, "by", "must name at least one column", got="an empty mapping")
-    columns = [_one_column(column, f"by[{name!r}]", n, reference) for name, column in by.items()]
+    columns = [_keys_of_column(column, f"by[{name!r}]", n, reference) for name, column in by.items()]
     names = ", ".join(str(name) for name in by)
     if len(columns) == 1:
         return names, *columns[0]
@@ -95,7 +96,8 @@ def group_codes(by: By, n: int, reference: str = "y_true") -> tuple[str, tuple[H
     return names, keys, np.asarray(codes, dtype=np.intp).reshape(-1)
 
 
-def _one_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
+def _keys_of_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
+    """Return the distinct values of a column in order, and for each row the place of its value among them."""
     values = as_keys(column, name)
     if values.ndim != 1:
         raise fail(
@@ -114,8 +116,8 @@ def _one_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[t
     else:
         items = values.tolist()
         if not set(map(type, items)) <= _PLAIN:  # of other types, some that are equal have keys that are not
-            items = [_key(v) for v in items]
-    key_of = {item: _key(item) for item in dict.fromkeys(items)}
+            items = [_json_key(v) for v in items]
+    key_of = {item: _json_key(item) for item in dict.fromkeys(items)}
     distinct_keys = list(dict.fromkeys(key_of.values()))
     try:
         distinct_keys.sort(key=lambda v: (v is None, 0 if v is None else v))
@@ -139,10 +141,10 @@ def numbered(values: AnyArray) -> tuple[AnyArray, IndexArray]:
     return distinct, np.asarray(index, dtype=np.intp)
 
 
-def _key(value: Any) -> Hashable:
+def _json_key(value: Any) -> Hashable:
     """Return a group key as JSON can hold it: None, a number, text or a tuple of such; dates become text."""
     if isinstance(value, tuple):
-        return tuple(map(_key, value))
+        return tuple(map(_json_key, value))
     value = value.item() if isinstance(value, np.generic) else value
     if is_missing(value):
         return None
@@ -159,20 +161,15 @@ def clusters(cluster: ArrayLike, n: int, reference: str = "y_true") -> tuple[Ind
 
 def cluster_codes(cluster: ArrayLike, n: int, reference: str = "y_true") -> tuple[tuple[Hashable, ...], IndexArray]:
     """Return the clusters, and for each row the number of its own; rows without one are refused."""
-    keys, codes = _one_column(cluster, "cluster", n, reference)
+    keys, codes = _keys_of_column(cluster, "cluster", n, reference)
     if None in keys:
-        missing = codes == keys.index(None)
-        first = int(missing.argmax())
-        raise fail(
-            MissingValueError,
-            "cluster",
-            "must not hold missing values",
-            got=show(as_array(cluster, "cluster")[first]),
-            place=f"row {first}",
-            count=(int(missing.sum()), n),
-            hint="leave such rows out, or give each its own cluster.",
-        )
+        column, hint = as_array(cluster, "cluster"), "leave such rows out, or give each its own cluster."
+        raise _missing(codes == keys.index(None), "cluster", lambda row: show(column[row]), hint)
     return keys, codes
+
+
+def _missing(missing: BoolArray, name: str, got: Callable[[int], str] | None, hint: str) -> InputError:
+    return bad_rows(missing, MissingValueError, name, "must not hold missing values", got=got, hint=hint)
 
 
 def one_cluster(count: int) -> InputError:
@@ -233,20 +230,20 @@ def spelled(*options: type) -> Callable[[F], F]:
         known = frozenset(own).union(*(kind.__annotations__ for kind in options)) - {"self", "cls"}
 
         @wraps(function)
-        def inside(*given: Any, **named: Any) -> Any:
+        def inside(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            if not named.keys() <= known:
-                owner = given[0] if given and own[:1] == ("cls",) else None
+            if not kwargs.keys() <= known:
+                owner = args[0] if args and own[:1] == ("cls",) else None
                 door = function.__qualname__ if owner is None else f"{owner.__name__}.{function.__name__}"
-                raise _unknown(next(name for name in named if name not in known), door, known)
-            return function(*given, **named)
+                raise _unknown_argument(next(name for name in kwargs if name not in known), door, known)
+            return function(*args, **kwargs)
 
         return inside  # type: ignore[return-value]
 
     return decorate
 
 
-def _unknown(name: str, door: str, known: Iterable[str]) -> TypeError:
+def _unknown_argument(name: str, door: str, known: Iterable[str]) -> TypeError:
     from difflib import get_close_matches  # a first answer does without it
 
     near = get_close_matches(name, sorted(known), n=1)
@@ -254,21 +251,18 @@ def _unknown(name: str, door: str, known: Iterable[str]) -> TypeError:
     return TypeError(f"`{name}` is no argument of `{door}`.\n\nHint: {hint}")
 
 
-def _present(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
+def _complete_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
     """Number the keys of a column in which none may be missing: a row of no run or no step has no place."""
-    keys, codes = _one_column(column, name, n, reference)
+    keys, codes = _keys_of_column(column, name, n, reference)
     if None in keys:
-        missing = codes == keys.index(None)
-        raise fail(
-            MissingValueError, name, "must not hold missing values", place=f"row {int(missing.argmax())}",
-            count=(int(missing.sum()), n), hint="give each row its run and its step, or leave the row out.",
-        )  # fmt: skip
+        hint = "give each row its run and its step, or leave the row out."
+        raise _missing(codes == keys.index(None), name, None, hint)
     return keys, codes
 
 
 def run_column(run: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]:
     """Return for each row the number of its run, and how many runs there are; one alone is an error."""
-    keys, codes = _present(run, "run", n, reference)
+    keys, codes = _complete_column(run, "run", n, reference)
     if len(keys) < 2:
         hint = "states of one run depend on each other; test its innovations (NIS), which do not: `gaussian(z, ...)`."
         raise fail(ShapeError, "run", "must name at least two runs", got=f"{len(keys)}", hint=hint)
@@ -277,8 +271,13 @@ def run_column(run: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]
 
 def step_column(step: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]:
     """Return for each row the number of its step, and how many steps there are."""
-    keys, codes = _present(step, "step", n, reference)
+    keys, codes = step_keys(step, n, reference)
     return codes, len(keys)
+
+
+def step_keys(step: ArrayLike, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
+    """Return the steps in their order, and for each row the number of its own."""
+    return _complete_column(step, "step", n, reference)
 
 
 def expected_rows(expected: Any, runs: tuple[IndexArray, int], steps: tuple[IndexArray, int]) -> int:
@@ -311,14 +310,14 @@ def _index(value: Any) -> Any:
 
 def row_labels(**columns: Any) -> RowLabels | None:
     """Return the labels of the first column that has some; refuse another column that has others."""
-    found: RowLabels | None = None
+    labels: RowLabels | None = None
     for name, value in columns.items():
-        if found is None:
+        if labels is None:
             index = _index(value)
-            found = None if index is None else RowLabels(name, index)
+            labels = None if index is None else RowLabels(name, index)
         else:
-            same_labels(found, **{name: value})
-    return found
+            same_labels(labels, **{name: value})
+    return labels
 
 
 def same_labels(labels: RowLabels | None, **columns: Any) -> None:
@@ -328,18 +327,19 @@ def same_labels(labels: RowLabels | None, **columns: Any) -> None:
     for name, value in columns.items():
         if isinstance(value, Mapping):
             for key, column in value.items():
-                _same(labels, f"{name}[{key!r}]", column)
+                _require_same_index(labels, f"{name}[{key!r}]", column)
         else:
-            _same(labels, name, value)
+            _require_same_index(labels, name, value)
 
 
-def _same(labels: RowLabels, name: str, value: Any) -> None:
+def _require_same_index(labels: RowLabels, name: str, value: Any) -> None:
     index = _index(value)
     if index is not None and index is not labels.index and not index.equals(labels.index):
-        raise _differ(labels, name, index)
+        raise _different_index(labels, name, index)
 
 
-def _differ(labels: RowLabels, name: str, index: Any) -> InputError:
+def _different_index(labels: RowLabels, name: str, index: Any) -> InputError:
+    """Build the error for rows that pandas labels otherwise."""
     wanted, reference = labels.index, labels.name
     rule = f"must have the same index as `{reference}`"
     picked = f"`{name}.loc[{reference}.index]`"
@@ -352,14 +352,17 @@ def _differ(labels: RowLabels, name: str, index: Any) -> InputError:
         return fail(ShapeError, name, rule, got=f"{len(index)} and {len(wanted)}", hint=hint)
     a, b = np.asarray(index, dtype=object), np.asarray(wanted, dtype=object)
     differ = np.fromiter((x is not y and bool(x != y) for x, y in zip(a, b, strict=True)), bool, len(a))
-    first = int(differ.argmax())
     hint = f"if rows belong together by their position, pass `{name}.to_numpy()`."
     if known:
         hint = f"the labels are the same in another order: pass {picked}."
-    return fail(
-        AlignmentError, name, rule, got=f"{show(a[first])} where `{reference}` has {show(b[first])}",
-        place=f"row {first}", count=(int(differ.sum()), len(a)), hint=hint,
-    )  # fmt: skip
+    return bad_rows(
+        differ,
+        AlignmentError,
+        name,
+        rule,
+        got=lambda row: f"{show(a[row])} where `{reference}` has {show(b[row])}",
+        hint=hint,
+    )
 
 
 def same_rows_of_both(a: RowLabels | None, b: RowLabels | None) -> None:
@@ -375,15 +378,13 @@ def same_outcomes(a: AnyArray, b: AnyArray, name: str) -> None:
     if a.shape != b.shape:
         got = f"shapes {a.shape} and {b.shape}"
         raise fail(ShapeError, "b", f"must have a `{name}` of the same shape as `a`", got=got)
-    differ = np.flatnonzero((a != b).reshape(len(a), -1).any(axis=1))
-    if differ.size:
-        first = int(differ[0])
-        raise fail(
+    differ = (a != b).reshape(len(a), -1).any(axis=1)
+    if differ.any():
+        raise bad_rows(
+            differ,
             LabelError,
             "b",
             f"must have the same `{name}` as `a`",
-            got=f"{show(b[first])} where `a` has {show(a[first])}",
-            place=f"row {first}",
-            count=(differ.size, len(a)),
+            got=lambda row: f"{show(b[row])} where `a` has {show(a[row])}",
             hint="give both the same rows in the same order, and the same `pos_label`, or columns in the same order.",
         )

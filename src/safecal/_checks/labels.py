@@ -1,4 +1,4 @@
-"""What happened: labels of two classes or more, as truths or class numbers."""
+"""What happened: labels of two classes or more, or several labels a row, as truths or class numbers."""
 
 import sys
 from collections.abc import Hashable, Iterable
@@ -14,14 +14,16 @@ from ..errors import (
     MissingValueError,
     ShapeError,
 )
-from .arrays import as_keys, block, is_missing, is_text, slices, spelled_labels
-from .message import fail, phrase, same_rows, show
+from .arrays import as_keys, bad_rows, block, is_missing, is_text, same_rows, slices, spelled_labels
+from .message import fail, phrase, show
 
 __all__ = [
     "FromOne",
     "binary_outcomes",
     "class_outcomes",
     "equal_labels",
+    "label_matrix",
+    "label_names",
     "never_occurs",
     "outcome_column",
     "refuse_shifted",
@@ -29,14 +31,14 @@ __all__ = [
 
 
 def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
-    """Return outcomes as an array of shape (n,); refuse what is none before anything is said about the predictions."""
+    """Return outcomes as an array of shape (n,); other things are refused before the predictions are looked at."""
     labels = as_keys(y_true, "y_true")
-    _are_labels(labels)
+    _require_labels(labels)
     if _swapped(labels, values):
         raise fail(
             LabelError, "y_true", "must hold what happened",
             got=f"numbers between 0 and 1, and whole numbers as `{name}`",
-            hint=phrase("swapped", given="logits=logits" if name == "logits" else name),
+            hint=phrase("swapped", argument="logits=logits" if name == "logits" else name),
         )  # fmt: skip
     if labels.ndim == 1:
         return labels
@@ -50,12 +52,12 @@ def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
         elif ones is not None:
             row = int(ones.argmax())
             got += f" with {ones[row]} ones in row {row}: several labels a row"
-            given = "logits=logits" if name == "logits" else name
-            hint = f"evaluate every label with `evaluate(y_true, {given}, by_label=True)`."
+            argument = "logits=logits" if name == "logits" else name
+            hint = f"evaluate every label with `evaluate(y_true, {argument}, by_label=True)`."
     raise fail(ShapeError, "y_true", "must be one label for each row, shape (n,)", got=got, hint=hint)
 
 
-def _are_labels(labels: AnyArray) -> None:
+def _require_labels(labels: AnyArray) -> None:
     """Refuse what compares with a label and is none: structures, raw bytes, complex numbers."""
     strange = labels.dtype.kind in "cV"
     if labels.dtype.kind == "O":
@@ -88,7 +90,8 @@ def _ones(labels: AnyArray) -> IndexArray | None:
     return ones.sum(axis=1) if bool((ones | np.asarray(labels == 0)).all()) else None
 
 
-def _label_column(labels: AnyArray, n: int, reference: str) -> AnyArray:
+def _complete_labels(labels: AnyArray, n: int, reference: str) -> AnyArray:
+    """Require as many labels as rows, none of them missing."""
     same_rows("y_true", len(labels), n, reference)
     if labels.dtype.kind == "f":
         missing = np.isnan(labels)
@@ -97,15 +100,9 @@ def _label_column(labels: AnyArray, n: int, reference: str) -> AnyArray:
     else:
         return labels
     if missing.any():
-        first = int(missing.argmax())
-        raise fail(
-            MissingValueError,
-            "y_true",
-            "must not hold missing values",
-            got=show(labels[first]),
-            place=f"row {first}",
-            count=(int(missing.sum()), n),
-            hint=phrase("drop"),
+        rule = "must not hold missing values"
+        raise bad_rows(
+            missing, MissingValueError, "y_true", rule, got=lambda row: show(labels[row]), hint=phrase("drop")
         )
     return labels
 
@@ -117,14 +114,12 @@ def _distinct(labels: AnyArray) -> list[Any]:
 
 
 def _unexpected(labels: AnyArray, bad: BoolArray, rule: str, hint: str) -> InputError:
-    first = int(bad.argmax())
-    where, count = f"row {first}", (int(bad.sum()), len(labels))
-    return fail(LabelError, "y_true", rule, got=show(labels[first]), place=where, count=count, hint=hint)
+    return bad_rows(bad, LabelError, "y_true", rule, got=lambda row: show(labels[row]), hint=hint)
 
 
 def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = None, whole: bool = False) -> BoolArray:
     """Return True where the positive outcome happened; it must, where these are the ``whole`` rows."""
-    labels = _label_column(y_true, n, reference)
+    labels = _complete_labels(y_true, n, reference)
     if not isinstance(pos_label, str):
         labels = _as_spelled(labels)
     if pos_label is not None:
@@ -152,8 +147,8 @@ def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = N
 
 def _as_spelled(labels: AnyArray) -> AnyArray:
     """Return text as numbers, where every label is one; no name is compared with them."""
-    found = spelled_labels(labels) if is_text(labels) else None
-    return labels if found is None else found
+    numbers = spelled_labels(labels) if is_text(labels) else None
+    return labels if numbers is None else numbers
 
 
 def _zeros_and_ones(labels: AnyArray) -> bool:
@@ -171,6 +166,7 @@ def _lowest_bytes(labels: AnyArray) -> BoolArray:
 
 
 def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
+    """Return True where the positive label stands; there may be one other label at most."""
     textual = labels.dtype.kind in "US"
     if labels.dtype.kind != "O" and textual != isinstance(pos_label, str | bytes):
         raise never_occurs(pos_label, list(map(show, _distinct(labels))), comparable=False)
@@ -216,7 +212,7 @@ def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> 
 
 def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, labels: Any = None) -> IndexArray:
     """Return the column index of the class that happened."""
-    column = _label_column(y_true, n, reference)
+    column = _complete_labels(y_true, n, reference)
     if labels is None or not (isinstance(labels, Iterable) and any(isinstance(name, str) for name in labels)):
         column = _as_spelled(column)
     if labels is not None:
@@ -238,20 +234,20 @@ def class_outcomes(y_true: AnyArray, n: int, classes: int, reference: str, label
     if bad.any():
         hint = phrase("other names")
         if bool(column.min() == 1) and bool(column.max() == classes):
-            hint = phrase("from 1", numbers=_numbers(1, classes))
+            hint = phrase("from 1", numbers=_number_list(1, classes))
         raise _unexpected(column, np.asarray(bad, dtype=bool), f"must be a class number from 0 to {classes - 1}", hint)
     return index
 
 
-def _numbers(first: int, count: int) -> str:
+def _number_list(first: int, count: int) -> str:
     return str(list(range(first, first + count))) if count <= 5 else f"range({first}, {first + count})"
 
 
 def refuse_shifted(index: IndexArray, values: AnyArray, name: str) -> None:
     """Refuse every class number but 0, where the predictions do not bear them out."""
-    found = FromOne()
-    found.add(index, values, name)
-    found.refuse()
+    numbering = FromOne()
+    numbering.add(index, values, name)
+    numbering.refuse()
 
 
 class FromOne:
@@ -293,11 +289,11 @@ class FromOne:
         """Return what is known of the parts of both, which have as many classes."""
         if self._seen is None or other._seen is None:
             return other if self._seen is None else self
-        both = FromOne()
-        both._seen, both._name, both._n = self._seen | other._seen, self._name, self._n + other._n
-        both._expected, both._total = self._expected + other._expected, self._total + other._total
-        both._squares = self._squares + other._squares
-        return both
+        merged = FromOne()
+        merged._seen, merged._name, merged._n = self._seen | other._seen, self._name, self._n + other._n
+        merged._expected, merged._total = self._expected + other._expected, self._total + other._total
+        merged._squares = self._squares + other._squares
+        return merged
 
     def refuse(self) -> None:
         """Refuse the labels of all rows that were looked at."""
@@ -308,7 +304,7 @@ class FromOne:
         if self._expected < 1.0 or self._total > 2.0 * np.sqrt(spread):
             return
         classes = len(seen)
-        names = _numbers(0, classes)
+        names = _number_list(0, classes)
         counted = ", ".join(map(str, range(1, min(classes, 4)))) + (", ..." if classes > 4 else "")
         raise fail(
             LabelError, "y_true", f"must be a class number from 0 to {classes - 1}",
@@ -318,21 +314,9 @@ class FromOne:
 
 
 def _labelled_outcomes(column: AnyArray, classes: int, labels: Any, reference: str) -> IndexArray:
-    try:
-        names: list[Hashable] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-        number = {name: k for k, name in enumerate(names)}
-    except TypeError as error:
-        raise fail(LabelError, "labels", "must be a list of names", got=show(labels)) from error
-    if len(names) != classes:
-        raise fail(
-            ShapeError,
-            "labels",
-            f"must name each of the {classes} columns of `{reference}`",
-            got=f"{len(names)} names",
-        )
-    if len(number) != classes:
-        twice = next(name for name in names if names.count(name) > 1)
-        raise fail(LabelError, "labels", "must be distinct", got=f"{show(twice)} more than once")
+    """Return the place of each label among the names of the columns."""
+    names = _names_of_columns(labels, classes, reference)
+    number = {name: k for k, name in enumerate(names)}
     if column.dtype.kind == "O":
         index = np.fromiter((number.get(v, -1) for v in column), dtype=np.intp, count=len(column))
     else:
@@ -342,3 +326,68 @@ def _labelled_outcomes(column: AnyArray, classes: int, labels: Any, reference: s
         hint = "every label that occurs needs a column; is it spelled alike in both?"
         raise _unexpected(column, np.asarray(index < 0, dtype=bool), phrase("one of labels", names=show(names)), hint)
     return index
+
+
+def label_matrix(y_true: Any, shape: tuple[int, ...], name: str, fewest: int = 2) -> BoolArray:
+    """Return which label each row has, of shape (n, L)."""
+    if callable(getattr(y_true, "toarray", None)):  # a sparse matrix, as scikit-learn's MultiLabelBinarizer gives it
+        y_true = y_true.toarray()
+    outcomes = as_keys(y_true, "y_true")
+    if outcomes.ndim != 2:
+        hint = "turn lists of labels into a matrix with scikit-learn's `MultiLabelBinarizer`."
+        raise fail(ShapeError, "y_true", "must have a column of 0 and 1 for each label, shape (n, L)",
+                   got=f"shape {outcomes.shape}", hint=hint)  # fmt: skip
+    same_rows("y_true", len(outcomes), shape[0], name)
+    if outcomes.shape[1] != shape[1]:
+        raise fail(ShapeError, "y_true", f"must have as many columns as `{name}`",
+                   got=f"{outcomes.shape[1]} and {shape[1]}")  # fmt: skip
+    if shape[0] < fewest:
+        raise fail(ShapeError, "y_true", "must have at least two rows: the labels of one row depend on each other",
+                   got=str(shape[0]))  # fmt: skip
+    if outcomes.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, outcomes.flat), dtype=bool, count=outcomes.size).reshape(shape)
+        outcomes = outcomes.copy()
+        outcomes[missing] = None  # pandas' NA is neither equal to 1 nor not
+    happened = np.asarray(outcomes == 1, dtype=bool)
+    bad = ~(happened | np.asarray(outcomes == 0, dtype=bool))
+    if bad.any():
+        (i, j), rows = np.argwhere(bad)[0].tolist(), int(bad.any(axis=1).sum())
+        value = outcomes[i, j]
+        unknown = "a label that nobody looked for is not a 0: leave such rows out." if is_missing(value) else None
+        raise fail(LabelError, "y_true", "must be 0 or 1 for each label", got=show(value),
+                   place=f"row {i}, column {j}", count=(rows, shape[0]), hint=unknown)  # fmt: skip
+    return happened
+
+
+def label_names(y_true: Any, predictions: Any, labels: Any, count: int, reference: str) -> list[Hashable]:
+    """Return the names of the labels: those given, else those of the columns of a frame, else their numbers."""
+    if labels is not None:
+        return _names_of_columns(labels, count, reference)
+    names = _column_names(y_true) or _column_names(predictions) or list(range(count))
+    if (others := _column_names(predictions)) and names != others:
+        hint = f"pass `{reference}[list(y_true.columns)]`."
+        raise fail(LabelError, reference, "must have the columns of `y_true`, in their order",
+                   got=f"{show(others)} and {show(names)}", hint=hint)  # fmt: skip
+    return _names_of_columns(names, count, reference)
+
+
+def _names_of_columns(labels: Any, count: int, reference: str) -> list[Hashable]:
+    """Require a name for each column of ``reference``, all of them different."""
+    try:
+        names: list[Hashable] = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+        distinct = set(names)
+    except TypeError as error:
+        raise fail(LabelError, "labels", "must be a list of names", got=show(labels)) from error
+    if len(names) != count:
+        rule = f"must name each of the {count} columns of `{reference}`"
+        raise fail(ShapeError, "labels", rule, got=f"{len(names)} names")
+    if len(distinct) != count:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise fail(LabelError, "labels", "must be distinct", got=f"{show(twice)} more than once")
+    return names
+
+
+def _column_names(frame: Any) -> list[Hashable]:
+    """Return the names of a frame's columns, without importing its library; none for anything else."""
+    columns = getattr(frame, "columns", None)
+    return [] if columns is None or callable(columns) else list(columns)

@@ -5,12 +5,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, By, IndexArray, Spread
+from .._types import AnyArray, ArrayLike, BoolArray, By, IndexArray, SpreadLike
 from ..errors import OptionError, RangeError, ShapeError, UnavailableError
-from .arrays import as_numbers
+from .arrays import as_numbers, bad_rows, same_rows
 from .classes import class_shape, one_form, probabilities, real_logits, row_sums
 from .columns import group_codes
-from .message import fail, same_rows, show
+from .message import fail, show
 from .states import covariance_factor, one_spread, spread_column, triangular_factor
 
 __all__ = [
@@ -40,10 +40,10 @@ def between(value: Any, name: str, low: float, high: float) -> float:
 
 
 def inverse_temperature(value: Any, name: str) -> float:
-    """Require a number above 0 whose inverse is one, too: below 0 it would turn every prediction round."""
+    """Require a number above 0 whose inverse is finite: below 0 it would turn every prediction round."""
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or not 0.0 < value < np.inf or not 1.0 / float(value) < np.inf:
-        rule = "must be an inverse temperature: a number above 0, and its inverse one, too"
+        rule = "must be an inverse temperature: a number above 0 whose inverse is finite"
         raise fail(RangeError, name, rule, got=show(value), hint="fit again; a temperature below 0 has no meaning.")
     return float(value)
 
@@ -66,17 +66,17 @@ def plain_map(value: Any, safe: tuple[type, ...], kind: type) -> Any:
 def class_prediction(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
     """Check probabilities or logits that come without outcomes, and return them with their name."""
     values, name = one_form(y_prob, logits)
-    one = class_shape(values, name)
+    one_column = class_shape(values, name)
     if name == "logits":
         real_logits(values, name)
     else:
         probabilities(values, name)
-        if not one:
+        if not one_column:
             row_sums(values, name, y_prob)
     return values, name
 
 
-def spread_form(forms: Mapping[str, Spread | None], rows: int | None) -> tuple[AnyArray, str]:
+def spread_form(forms: Mapping[str, SpreadLike | None], rows: int | None) -> tuple[AnyArray, str]:
     """Check standard deviations or matrices that come without states; ``rows`` of them, where that is given."""
     name, value = one_spread(forms)
     if name in ("std", "var"):
@@ -114,13 +114,9 @@ def fitted_codes(
     _, keys, codes = group_codes(by, n, reference)
     unknown: BoolArray = np.array([key not in fitted for key in keys], dtype=bool)
     if unknown.any():
-        bad = unknown[codes]
-        first = int(bad.argmax())
-        raise fail(
-            OptionError, "by", f"must be among those fitted ({_listed(map(show, fitted), len(fitted))})",
-            got=show(keys[codes[first]]), place=f"row {first}", count=(int(bad.sum()), n),
-            hint="fit again with rows of that group, or without `by=` for one map that serves any row.",
-        )  # fmt: skip
+        rule = f"must be among those fitted ({_listed(map(show, fitted), len(fitted))})"
+        hint = "fit again with rows of that group, or without `by=` for one map that serves any row."
+        raise bad_rows(unknown[codes], OptionError, "by", rule, got=lambda row: show(keys[codes[row]]), hint=hint)
     return keys, codes
 
 
@@ -134,9 +130,9 @@ def other_kind(family: str, wanted: str, instead: str) -> NoReturn:
     raise UnavailableError(f"a map of {family} predictions does not apply to {wanted}.\n\nHint: {instead}")
 
 
-def other_classes(given: int, fitted: int) -> NoReturn:
+def other_classes(classes: int, fitted: int) -> NoReturn:
     """Raise for predictions of another number of classes than were fitted."""
-    raise UnavailableError(f"a map of {fitted} classes does not apply to {given}.")
+    raise UnavailableError(f"a map of {fitted} classes does not apply to {classes} classes.")
 
 
 def refused(text: str, hint: str | None) -> NoReturn:

@@ -10,7 +10,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from ..errors import InputError, ShapeError
+from ..errors import InputError
 from ..visible import visible
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "in_options",
     "phrase",
     "said_at",
-    "same_rows",
     "show",
     "worded",
 ]
@@ -48,7 +47,8 @@ PYTHON = {
     "percentages": "these look like percentages: pass `{name} / 100`.",
     "out by rounding": "if that is rounding, pass `np.clip({name}, 0, 1)`.",
     "nothing to clip": "logits never saturate, so there is nothing to clip: leave `clip` out.",
-    "swapped": "the arguments seem swapped: outcomes come first, as in `evaluate(y_true, {given})`.",
+    "smaller clip": "pass `logits=`, or probabilities with all their digits; else `clip={most}`, and no more.",
+    "swapped": "the arguments seem swapped: outcomes come first, as in `evaluate(y_true, {argument})`.",
     "positive, for example": "say which outcome is the positive one, for example `pos_label={label!r}`.",
     "positive": "say which outcome is the positive one with `pos_label=`.",
     "a tie": "a tie or a share is not an outcome: drop those rows first.",
@@ -66,9 +66,12 @@ PYTHON = {
     "rounded sums": "these look rounded to {decimals} decimals: pass {divided}.",
     "rounded sums and zeros": "these look rounded to {decimals} decimals: pass {divided}, with `clip={clip:g}`, because"
     " a rounded 0 is not impossible.",
+    "coarse sums and zeros": "these look rounded to {decimals} decimals, too few for {classes} classes, because a"
+    " rounded 0 is not impossible: pass all digits, or `logits=`.",
     "short floats": "{dtype} rounds too much for this: pass `logits=`, or normalise in float32: {divided}.",
     "other sums": "if they are unnormalised, pass {divided}; if they are log-probabilities or scores, pass them as"
     " `logits=`.",
+    "reversed": "turn them round, `{name}[[{first!r}, {second!r}]]`; or say with `labels=` which column is whose.",
     "ratios of weights": "only their ratios matter: pass `{name} / {name}.mean()`.",
     "decisions": "these are decisions; a probability is a number such as 0.83.",
     "convert": "convert the column first, for example `{name}.astype(float)`.",
@@ -81,6 +84,7 @@ FRAME = {
     "log-odds": "these look like log-odds: name the column with `logits=`.",
     "percentages": "these look like percentages: divide the column by 100.",
     "out by rounding": "if that is rounding, clip the column to [0, 1].",
+    "smaller clip": "name columns with `logits=`, or store all digits; else `clip={most}`, and no more.",
     "swapped": "the columns seem swapped: `y_true=` names what happened.",
     "never happened": "the labels that occur: {shown}. Is it spelled as in the column?",
     "a column a class": "for more than two classes name one column for each class.",
@@ -90,9 +94,12 @@ FRAME = {
     "rounded sums": "these look rounded to {decimals} decimals: divide each row by its sum.",
     "rounded sums and zeros": "these look rounded to {decimals} decimals: divide each row by its sum, and pass"
     " `clip={clip:g}`, because a rounded 0 is not impossible.",
+    "coarse sums and zeros": "these look rounded to {decimals} decimals, too few for {classes} classes, because a"
+    " rounded 0 is not impossible: store all digits, or logits.",
     "short floats": "{dtype} rounds too much for this: store logits, or divide each row by its sum in float32.",
     "other sums": "if they are unnormalised, divide each row by its sum; if they are log-probabilities or scores, name"
     " the columns with `logits=`.",
+    "reversed": "turn them round, `{name}=[{first!r}, {second!r}]`; or say with `labels=` which column is whose.",
     "ratios of weights": "only their ratios matter: divide the column by its mean.",
     "convert": "convert the column to numbers first.",
     "not its mirror": "if that is rounding, name the lower triangle alone, row by row.",
@@ -112,6 +119,7 @@ SHELL = FRAME | {
     "a form": "`--prob` names probabilities, `--logits` log-odds or logits.",
     "log-odds": "these look like log-odds: name the column with `--logits`.",
     "nothing to clip": "logits never saturate, so there is nothing to clip: leave `--clip` out.",
+    "smaller clip": "name columns of `--logits`, or store all digits; else `--clip {most}`, and no more.",
     "swapped": "the columns seem swapped: `--y` names what happened.",
     "positive, for example": "say which outcome is the positive one, for example `--pos-label {label}`.",
     "positive": "say which outcome is the positive one with `--pos-label`.",
@@ -127,6 +135,7 @@ SHELL = FRAME | {
     "one column": "for one column a class, name the classes with `--label`.",
     "rounded sums and zeros": "these look rounded to {decimals} decimals: divide each row by its sum, and give"
     " `--clip {clip:g}`, because a rounded 0 is not impossible.",
+    "reversed": "turn them round, `{option} {first} {option} {second}`; or say with `--label` which column is whose.",
     "other sums": "if they are unnormalised, divide each row by its sum; if they are log-probabilities or scores, name"
     " the columns with `--logits`.",
 }
@@ -149,9 +158,9 @@ class Phrase(str):
     values: dict[str, Any]
 
     def __new__(cls, text: str, key: str = "", values: dict[str, Any] | None = None) -> Self:
-        found = super().__new__(cls, text)
-        found.key, found.values = key, values or {}
-        return found
+        words = super().__new__(cls, text)
+        words.key, words.values = key, values or {}
+        return words
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Phrase, (str(self), self.key, self.values)
@@ -199,22 +208,13 @@ def fail(
 
     ``count`` is ``(how many rows break the rule, of how many)``.
     """
-    complaint = Complaint(argument, rule, got, place, count, hint)
-    found = error(str(complaint))
-    found.complaint = complaint
-    return found
+    return _with_complaint(error, Complaint(argument, rule, got, place, count, hint))
 
 
-def same_rows(argument: str, rows: int, n: int, reference: str) -> None:
-    """Require as many rows in ``argument`` as in ``reference``."""
-    if rows != n:
-        raise fail(
-            ShapeError,
-            argument,
-            f"must have as many rows as `{reference}`",
-            got=f"{rows} and {n}",
-            hint="both must come from the same rows, in the same order.",
-        )
+def _with_complaint(error: type[InputError], complaint: Complaint) -> InputError:
+    refusal = error(str(complaint))
+    refusal.complaint = complaint
+    return refusal
 
 
 def said_at(surface: Mapping[str, str], text: str) -> str:
@@ -231,9 +231,7 @@ def alike(a: Complaint, b: Complaint) -> bool:
 
 def worded(error: InputError, complaint: Complaint) -> InputError:
     """Return the error with another complaint."""
-    found = type(error)(str(complaint))
-    found.complaint = complaint
-    return found
+    return _with_complaint(type(error), complaint)
 
 
 # What results and hints say in Python, and what a shell types instead. Lines may be broken where there is a space.
@@ -247,13 +245,10 @@ _TYPED = (
 )
 _RECALIBRATED = (
     (r"Fit(\s)`safecal\.SafeTemperature`", r"Run\1`safecal recalibrate`"),
-    (r"`safecal\.SafeTemperature`,(\s)fitted", r"`safecal recalibrate`,\1run"),
+    (r"`safecal\.SafeTemperature`", r"`safecal recalibrate`"),
     (r"`safecal\.recalibrate\(y_true,(\s)y_prob\)`", r"`safecal\1recalibrate`"),
 )
-_NOT_IN_A_SHELL = (
-    (r"(Fit\s`safecal\.SafeTemperature`)", r"\1 in Python"),
-    (r"(`safecal\.SafeTemperature`,\sfitted)", r"\1 in Python"),
-)
+_NOT_IN_A_SHELL = ((r"(`safecal\.SafeTemperature`)", r"\1 in Python"),)
 
 
 def in_options(text: str, *, recalibrates: bool = True) -> str:

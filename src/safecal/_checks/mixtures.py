@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, BoolArray, Clouds, FloatArray, Spread
+from .._types import AnyArray, ArrayLike, BoolArray, Clouds, FloatArray, SpreadLike
 from ..errors import (
     CovarianceError,
     FormError,
@@ -18,8 +18,9 @@ from ..errors import (
     ShapeError,
     WeightError,
 )
-from .arrays import as_numbers, not_empty
-from .message import fail, same_rows, show
+from .arrays import as_numbers, bad_rows, not_empty, same_rows
+from .columns import whole_number
+from .message import fail, show, worded
 from .states import covariance_factor, state_columns, triangular_factor
 
 __all__ = [
@@ -68,12 +69,11 @@ def unit_weights(weight: AnyArray, name: str, word: str) -> FloatArray:
             raise fail(error, name, rule, got=show(w[row, k]), place=f"row {row}, {word} {k}")
     total = w.sum(axis=1)
     eps = float(np.finfo(weight.dtype).eps) if weight.dtype.kind == "f" else 0.0
-    off = np.flatnonzero(~(np.abs(total - 1.0) <= max(1e-6, w.shape[1] * eps)))
-    if off.size:
-        raise fail(
-            NormalisationError, name, "must sum to one in each row", got=show(total[off[0]]), place=f"row {off[0]}",
-            count=(off.size, len(w)), hint=f"pass `{name} / {name}.sum(axis=-1, keepdims=True)` if that is meant.",
-        )  # fmt: skip
+    off = ~(np.abs(total - 1.0) <= max(1e-6, w.shape[1] * eps))
+    if off.any():
+        rule = "must sum to one in each row"
+        hint = f"pass `{name} / {name}.sum(axis=-1, keepdims=True)` if that is meant."
+        raise bad_rows(off, NormalisationError, name, rule, got=lambda row: show(total[row]), hint=hint)
     return w
 
 
@@ -117,39 +117,39 @@ def _finite(values: FloatArray, name: str) -> None:
     bad = ~np.isfinite(values)
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
-        found = values[index]
-        error, rule = (MissingValueError, "must not be NaN") if np.isnan(found) else (RangeError, "must be finite")
+        value = values[index]
+        error, rule = (MissingValueError, "must not be NaN") if np.isnan(value) else (RangeError, "must be finite")
         hint = "a component of weight 0 may hold anything." if error is MissingValueError else None
         where = _component_place(index[0], index[1], len(values))
-        raise fail(error, name, rule, got=show(found), place=where, hint=hint)
+        raise fail(error, name, rule, got=show(value), place=where, hint=hint)
 
 
 def _component_place(row: int, component: int, rows: int) -> str:
     return f"component {component}" if rows == 1 else f"row {row}, component {component}"
 
 
-def mixture_spread(forms: Mapping[str, Spread | None]) -> tuple[str, Spread]:
+def mixture_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]:
     """Return the one form of the uncertainty of components that was given."""
-    given = [(name, value) for name, value in forms.items() if value is not None]
-    if len(given) != 1:
+    stated = [(name, value) for name, value in forms.items() if value is not None]
+    if len(stated) != 1:
         raise fail(
             FormError, "std", "or `var`, `cov`, `chol` must be given, exactly one of them",
-            got=" and ".join(f"`{name}`" for name, _ in given) or "none",
+            got=" and ".join(f"`{name}`" for name, _ in stated) or "none",
         )  # fmt: skip
-    return given[0]
+    return stated[0]
 
 
 def component_factors(
-    form: str, value: Spread, shape: tuple[int, ...], present: BoolArray, kept: tuple[int, ...] | None
+    form: str, value: SpreadLike, shape: tuple[int, ...], present: BoolArray, kept: tuple[int, ...] | None
 ) -> FloatArray:
     """Return lower Cholesky factors of components as (1, K, d, d) or (n, K, d, d); absent ones are the identity."""
     n, count, d = shape[0], present.shape[1], shape[1] if len(shape) == 2 else 1
-    given = as_numbers([value] if np.ndim(value) == 0 else value, form)
+    numbers = as_numbers([value] if np.ndim(value) == 0 else value, form)
     if form in ("std", "var"):
         last = shape[1:]
         allowed = {(), last, (count, *last), (n, count, *last)}
-        spread = given.reshape(()) if np.ndim(value) == 0 else given
-        _one_of(spread.shape, allowed, form)
+        spread = numbers.reshape(()) if np.ndim(value) == 0 else numbers
+        _require_shape(spread.shape, allowed, form)
         rows = n if spread.shape == (n, count, *last) else 1
         full = np.broadcast_to(spread, (rows, count, *last)).reshape(rows, count, d)
         full = full if kept is None else full[..., kept]
@@ -157,9 +157,9 @@ def component_factors(
     if len(shape) == 1:
         hint = "for scalar states pass `std=` or `var=`; or make the states (n, 1)."
         raise fail(ShapeError, form, "needs states of shape (n, d)", got=f"`x_true` of shape {shape}", hint=hint)
-    _one_of(given.shape, {(d, d), (count, d, d), (n, count, d, d)}, form)
-    rows = n if given.ndim == 4 else 1
-    full = np.broadcast_to(given, (rows, count, d, d))
+    _require_shape(numbers.shape, {(d, d), (count, d, d), (n, count, d, d)}, form)
+    rows = n if numbers.ndim == 4 else 1
+    full = np.broadcast_to(numbers, (rows, count, d, d))
     if kept is not None and form == "cov":
         full, d = full[..., kept, :][..., kept], len(kept)
     matrices = np.array(full, dtype=np.float64)
@@ -172,10 +172,10 @@ def component_factors(
     return np.asarray(np.linalg.cholesky(matrices) if form == "cov" else matrices, dtype=np.float64)
 
 
-def _one_of(found: tuple[int, ...], allowed: set[tuple[int, ...]], form: str) -> None:
-    if found not in allowed:
+def _require_shape(shape: tuple[int, ...], allowed: set[tuple[int, ...]], form: str) -> None:
+    if shape not in allowed:
         choices = " or ".join(str(s) if s else "a number" for s in sorted(allowed, key=len))
-        raise fail(ShapeError, form, f"must have one of the shapes {choices}", got=f"shape {found}")
+        raise fail(ShapeError, form, f"must have one of the shapes {choices}", got=f"shape {shape}")
 
 
 def _diagonal(spread: FloatArray, form: str, present: BoolArray) -> FloatArray:
@@ -195,9 +195,7 @@ def _relocated(error: InputError, count: int, rows: int) -> InputError:
     index = int(complaint.place.split(",")[0].split()[-1])
     rest = "".join(f",{part}" for part in complaint.place.split(",")[1:])
     where = _component_place(index // count, index % count, rows) + rest
-    found = type(error)(str(moved := replace(complaint, place=where, count=None)))
-    found.complaint = moved
-    return found
+    return worded(error, replace(complaint, place=where, count=None))
 
 
 _ELEMENTS = 1 << 20  # numbers looked at together
@@ -225,7 +223,7 @@ def whole_cloud(cloud: Any) -> bool:
 
 
 def cloud_blocks(
-    cloud: Clouds, given: Clouds | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
+    cloud: Clouds, cloud_weight: Clouds | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
 ) -> Iterator[Cloud]:
     """Yield checked particles: blocks of an array of shape (n, S, d), or one row at a time of anything iterable."""
     n, d = shape[0], shape[1] if len(shape) == 2 else 1
@@ -236,33 +234,34 @@ def cloud_blocks(
             wanted = f"({n}, S)" if len(shape) == 1 else f"({n}, S, {d})"
             hint = "clouds of different sizes come as a list, one array a row."
             raise fail(ShapeError, "cloud", f"must have shape {wanted}", got=f"shape {given_points.shape}", hint=hint)
-        w = None if given is None else as_numbers(given, name)
+        w = None if cloud_weight is None else as_numbers(cloud_weight, name)
         if w is not None and w.shape != points.shape[:2]:
             raise fail(ShapeError, name, f"must have shape {points.shape[:2]}, one a particle", got=f"shape {w.shape}")
         size = max(1, _ELEMENTS // (points.shape[1] * d))
         for start in range(0, n, size):
             rows = slice(start, min(start + size, n))
-            yield _checked(start, points[rows], None if w is None else w[rows], name, kept)
+            yield _checked_cloud(start, points[rows], None if w is None else w[rows], name, kept)
         return
-    yield from _one_by_one(cloud, given, name, shape, kept)
+    yield from _row_by_row(cloud, cloud_weight, name, shape, kept)
 
 
-def _each(value: Clouds, name: str) -> Iterator[Any]:
+def _iterated(value: Clouds, name: str) -> Iterator[Any]:
     if not isinstance(value, Iterable):
         raise fail(ShapeError, name, "must be an array, or one array for each row", got=show(value))
     return iter(value)
 
 
-def _one_by_one(
-    cloud: Clouds, given: Clouds | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
+def _row_by_row(
+    cloud: Clouds, cloud_weight: Clouds | None, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None
 ) -> Iterator[Cloud]:
+    """Yield checked particles one row at a time; nothing else is kept in memory."""
     n, d = shape[0], shape[1] if len(shape) == 2 else 1
-    clouds, weights = _each(cloud, "cloud"), None if given is None else _each(given, name)
+    clouds, weights = _iterated(cloud, "cloud"), None if cloud_weight is None else _iterated(cloud_weight, name)
     row = -1
-    for row, one in enumerate(clouds):
+    for row, row_cloud in enumerate(clouds):
         if row == n:
             break
-        points = as_numbers(one, "cloud")
+        points = as_numbers(row_cloud, "cloud")
         points = points[:, None] if len(shape) == 1 and points.ndim == 1 else points
         if points.ndim != 2 or points.shape[1] != d or len(points) == 0:
             wanted = "(S,)" if len(shape) == 1 else f"(S, {d})"
@@ -272,13 +271,16 @@ def _one_by_one(
         if w is not None and w.shape != points.shape[:1]:
             rule = f"must have shape {points.shape[:1]}, one a particle"
             raise fail(ShapeError, name, rule, got=f"shape {w.shape}", place=f"row {row}")
-        yield _checked(row, points[None], None if w is None else w[None], name, kept)
+        yield _checked_cloud(row, points[None], None if w is None else w[None], name, kept)
     if row + 1 != n:
         got = f"more than {n}" if row == n else f"{row + 1}"
         raise fail(ShapeError, "cloud", f"must hold particles for each of the {n} rows of `x_true`", got=got)
 
 
-def _checked(start: int, points: AnyArray, given: AnyArray | None, name: str, kept: tuple[int, ...] | None) -> Cloud:
+def _checked_cloud(
+    start: int, points: AnyArray, weight: AnyArray | None, name: str, kept: tuple[int, ...] | None
+) -> Cloud:
+    """Require particles that are finite, and weights that sum to one, of some rows."""
     x = np.asarray(points if kept is None else points[..., kept], dtype=np.float64)
     bad = ~np.isfinite(x)
     if bad.any():
@@ -286,25 +288,25 @@ def _checked(start: int, points: AnyArray, given: AnyArray | None, name: str, ke
         value = x[row, particle, k]
         error, rule = (MissingValueError, "must not be NaN") if np.isnan(value) else (RangeError, "must be finite")
         raise fail(error, "cloud", rule, got=show(value), place=f"row {start + row}, particle {particle}")
-    if given is None:
+    if weight is None:
         return Cloud(start, x, np.full(x.shape[:2], 1.0 / x.shape[1]))
     if name == "log_weight":
-        return Cloud(start, x, _from_logs(start, given))
+        return Cloud(start, x, _from_logs(start, weight))
     try:
-        return Cloud(start, x, unit_weights(given, name, "particle"))
+        return Cloud(start, x, unit_weights(weight, name, "particle"))
     except InputError as error:
-        raise _moved(error, start) from None
+        raise _shifted(error, start) from None
 
 
-def _moved(error: InputError, start: int) -> InputError:
-    c = error.complaint
-    row, _, rest = c.place.partition(",")
+def _shifted(error: InputError, start: int) -> InputError:
+    row, _, rest = error.complaint.place.partition(",")
     where = f"row {int(row.split()[-1]) + start}{',' + rest if rest else ''}"
-    return fail(type(error), c.argument, c.rule, got=c.got, place=where, hint=c.hint)
+    return worded(error, replace(error.complaint, place=where, count=None))
 
 
-def _from_logs(start: int, given: AnyArray) -> FloatArray:
-    logs = np.asarray(given, dtype=np.float64)
+def _from_logs(start: int, log_weight: AnyArray) -> FloatArray:
+    """Return the weights of logarithms that lack a constant."""
+    logs = np.asarray(log_weight, dtype=np.float64)
     top = logs.max(axis=1)
     bad = np.flatnonzero(~np.isfinite(top))
     if bad.size:
@@ -330,30 +332,26 @@ def spread_out(cov: FloatArray, size: FloatArray, start: int = 0) -> FloatArray:
         hint = (
             "the particles have collapsed, or are fewer than components; `mapping=` keeps the components that matter."
         )
-        raise fail(
-            CovarianceError, "cloud", "must spread in every direction", got="particles that lie on a line or a plane",
-            place=f"row {start + int(bad.argmax())}", count=(int(bad.sum()), len(bad)), hint=hint,
-        )  # fmt: skip
+        rule, got = "must spread in every direction", "particles that lie on a line or a plane"
+        raise bad_rows(bad, CovarianceError, "cloud", rule, got=got, hint=hint, start=start)
     return cov
 
 
 def neighbour_count(neighbours: Any, most: Any) -> tuple[int, int]:
     """Require a number of neighbours, and a larger one of particles."""
-    for name, value in (("neighbours", neighbours), ("most", most)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise fail(OptionError, name, "must be a whole number, at least 1", got=show(value))
-    if most < neighbours + 2:
+    count, largest = whole_number(neighbours, "neighbours", 1), whole_number(most, "most", 1)
+    if largest < count + 2:
         raise fail(OptionError, "most", "must exceed `neighbours` by 2 or more", got=f"{most} and {neighbours}")
-    return int(neighbours), int(most)
+    return count, largest
 
 
-def crowded(row: int, copies: bool, found: int, neighbours: int) -> InputError:
+def crowded(row: int, copies: bool, drawn: int, neighbours: int) -> InputError:
     """Build the error for particles that have no neighbours at a distance."""
     where = f"row {row}"
     if copies:
         hint = "resampling copies particles: pass those before it, with their weights; or move them afterwards."
         rule = f"must not hold more than {neighbours} copies of one particle"
         return fail(RangeError, "cloud", rule, place=where, hint=hint)
-    rule = f"must let {neighbours + 2} particles be drawn without taking one twice"
-    hint = "one particle holds most of the weight: more particles, a better proposal, or fewer `neighbours`."
-    return fail(RangeError, "cloud", rule, got=f"{found}", place=where, hint=hint)
+    rule = f"must allow {neighbours + 2} particles to be drawn, none of them twice"
+    hint = "one particle holds most of the weight: use more particles, a better proposal, or fewer `neighbours`."
+    return fail(RangeError, "cloud", rule, got=f"{drawn}", place=where, hint=hint)

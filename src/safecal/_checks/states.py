@@ -7,10 +7,10 @@ import numpy as np
 
 from .._kernels.compiled import sound
 from .._kernels.states import Pose
-from .._types import AnyArray, ArrayLike, FloatArray, Spread
+from .._types import AnyArray, ArrayLike, FloatArray, SpreadLike
 from ..errors import CovarianceError, FormError, MissingValueError, OptionError, RangeError, ShapeError
-from .arrays import as_numbers, block, not_empty, refuse, slices
-from .message import fail, phrase, same_rows, show
+from .arrays import as_numbers, bad_rows, block, not_empty, refuse, require_finite, same_rows, slices
+from .message import fail, phrase, show
 
 __all__ = [
     "DIMENSIONS",
@@ -31,28 +31,18 @@ __all__ = [
 _FORMS = ("std", "var", "cov", "chol", "precision")
 
 
-def one_spread(forms: Mapping[str, Spread | None]) -> tuple[str, Spread]:
+def one_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]:
     """Return the one form of the uncertainty that was given."""
-    given = [(name, value) for name in _FORMS if (value := forms[name]) is not None]
-    if len(given) != 1:
+    stated = [(name, value) for name in _FORMS if (value := forms[name]) is not None]
+    if len(stated) != 1:
         raise fail(
             FormError,
             "std",
             "or `var`, `cov`, `chol`, `precision` must be given, exactly one of them",
-            got=" and ".join(f"`{name}`" for name, _ in given) or "none",
+            got=" and ".join(f"`{name}`" for name, _ in stated) or "none",
             hint="`std=` or `var=` for independent components, `cov=` for a covariance matrix.",
         )
-    return given[0]
-
-
-def _finite(array: AnyArray, name: str) -> None:
-    for part in slices(array):
-        values = block(array, part)
-        if not np.isfinite(values).all():
-            if np.isnan(values).any():
-                hint = "drop or fill those rows first: safecal drops nothing by itself."
-                raise refuse(array, name, np.isnan, MissingValueError, "must not be NaN", hint)
-            raise refuse(array, name, lambda x: ~np.isfinite(x), RangeError, "must be finite", None)
+    return stated[0]
 
 
 def state_shapes(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray]:
@@ -74,12 +64,14 @@ def state_columns(x: AnyArray, m: AnyArray, kept: tuple[int, ...] | None = None)
     """Return those components of true states and means that are kept, all of them finite."""
     if kept is not None and x.ndim == 2:
         x, m = x[:, kept], m[:, kept]
-    _finite(x, "x_true")
-    _finite(m, "mean")
+    require_finite(x, "x_true")
+    require_finite(m, "mean")
     return x, m
 
 
-def spread_column(value: Spread, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
+def spread_column(
+    value: SpreadLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None
+) -> AnyArray:
     """Return standard deviations or variances that broadcast against the states: scalar, (d,) or the full shape."""
     spread = np.asarray(value) if np.ndim(value) == 0 else as_numbers(value, name)
     if spread.ndim == 0:
@@ -94,7 +86,7 @@ def spread_column(value: Spread, name: str, shape: tuple[int, ...], kept: tuple[
     if kept is not None and len(shape) == 2:
         spread, shape = spread if spread.ndim == 0 else spread[..., kept], (shape[0], len(kept))
     rows = spread if spread.shape == shape else spread.reshape(1, *shape[1:]) if spread.ndim else spread.reshape(1)
-    _finite(rows, name)
+    require_finite(rows, name)
     if not (rows > 0).all():
         hint = "a state known without error has no density."
         if spread.ndim == 0:
@@ -103,7 +95,8 @@ def spread_column(value: Spread, name: str, shape: tuple[int, ...], kept: tuple[
     return spread
 
 
-def _matrices(value: Spread, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
+def _matrices(value: SpreadLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None) -> AnyArray:
+    """Return matrices of the shape that the states ask for, or their block of the components that are kept."""
     matrices = as_numbers(value, name)
     if len(shape) == 1:
         hint = "for scalar states pass `std=` or `var=`; or make the states (n, 1)."
@@ -124,7 +117,7 @@ def _matrix_place(index: int, matrices: AnyArray) -> str | None:
 
 
 def covariance_factor(
-    value: Spread, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None
+    value: SpreadLike, name: str, shape: tuple[int, ...], kept: tuple[int, ...] | None = None
 ) -> AnyArray:
     """Check covariance (or precision) matrices: symmetric and positive definite.
 
@@ -134,24 +127,24 @@ def covariance_factor(
     batch = matrices.reshape(-1, *matrices.shape[-2:])
     if all(_clearly_sound(block(batch, part), batch.dtype) for part in slices(batch)):
         return matrices
-    _finite(batch, name)
+    require_finite(batch, name)
     _symmetric(batch, matrices, name)
     if not all(_definite(block(batch, part), batch.dtype) for part in slices(batch)):
         raise _not_definite(batch, matrices, name)
     return matrices
 
 
-def _narrow(dtype: np.dtype[Any]) -> bool:
+def _is_short_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" and dtype.itemsize < 8
 
 
 def _asymmetry(dtype: np.dtype[Any]) -> float:
     # Filters leave asymmetries of a few roundings; anything more is a mistake upstream.
-    return 1e-5 if _narrow(dtype) else 1e-9
+    return 1e-5 if _is_short_float(dtype) else 1e-9
 
 
 def _rounding(dtype: np.dtype[Any], d: int) -> float:
-    return 10 * d * float(np.finfo(np.float32 if _narrow(dtype) else np.float64).eps)
+    return 10 * d * float(np.finfo(np.float32 if _is_short_float(dtype) else np.float64).eps)
 
 
 def _clearly_sound(matrices: FloatArray, dtype: np.dtype[Any]) -> bool:
@@ -173,6 +166,7 @@ def _definite(matrices: FloatArray, dtype: np.dtype[Any]) -> bool:
 
 
 def _symmetric(batch: AnyArray, matrices: AnyArray, name: str) -> None:
+    """Refuse matrices that differ from their mirror by more than rounding."""
     tolerance = _asymmetry(batch.dtype)
     worst, at, count = 0.0, 0, 0
     for part in slices(batch):
@@ -181,10 +175,10 @@ def _symmetric(batch: AnyArray, matrices: AnyArray, name: str) -> None:
         off = np.abs(c - c.transpose(0, 2, 1)) - tolerance * scale[:, :, None] * scale[:, None, :]
         excess = off.max(axis=(1, 2))
         count += int((excess > 0).sum())
-        here = int(excess.argmax())
-        if excess[here] > worst:
-            gap = float(np.abs(c[here] - c[here].T).max())
-            worst, at, largest = float(excess[here]), part.start + here, gap
+        farthest = int(excess.argmax())
+        if excess[farthest] > worst:
+            gap = float(np.abs(c[farthest] - c[farthest].T).max())
+            worst, at, largest = float(excess[farthest]), part.start + farthest, gap
     if count:
         raise fail(
             CovarianceError,
@@ -198,6 +192,7 @@ def _symmetric(batch: AnyArray, matrices: AnyArray, name: str) -> None:
 
 
 def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> CovarianceError:
+    """Build the error for matrices that are not positive definite: the first, and how many."""
     at, count = -1, 0
     for part in slices(batch):
         for offset, matrix in enumerate(block(batch, part)):
@@ -218,12 +213,12 @@ def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> CovarianceE
     return error
 
 
-def triangular_factor(value: Spread, name: str, shape: tuple[int, ...]) -> AnyArray:
+def triangular_factor(value: SpreadLike, name: str, shape: tuple[int, ...]) -> AnyArray:
     """Check lower triangular factors with a diagonal that is not 0."""
     matrices = _matrices(value, name, shape)
     d = shape[1]
     batch = matrices.reshape(-1, d, d)
-    _finite(batch, name)
+    require_finite(batch, name)
     upper = np.triu_indices(d, 1)
     above = np.flatnonzero((batch[:, upper[0], upper[1]] != 0).any(axis=1))
     if above.size:
@@ -256,11 +251,11 @@ def components(value: Any, name: str, d: int) -> tuple[int, ...]:
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
         hint = f"wrap it in a list: `{name}=[{items}]`." if isinstance(items, int) else None
         raise fail(OptionError, name, rule, got=show(value), hint=hint)
-    found = list(items)
-    whole = all(isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= i < d for i in found)
-    if not whole or len(set(found)) != len(found):
-        raise fail(OptionError, name, rule, got=show(found))
-    return tuple(int(i) for i in found)
+    chosen = list(items)
+    whole = all(isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= i < d for i in chosen)
+    if not whole or len(set(chosen)) != len(chosen):
+        raise fail(OptionError, name, rule, got=show(chosen))
+    return tuple(int(i) for i in chosen)
 
 
 def component_choice(mapping: Any, angles: Any, d: int) -> tuple[tuple[int, ...] | None, tuple[int, ...]]:
@@ -322,20 +317,14 @@ def unit_quaternions(values: FloatArray, name: str, quaternion: str | None) -> F
     length = np.sqrt((q * q).sum(axis=1))
     far = np.abs(length - 1.0) > UNIT
     if far.any():
-        first = int(far.argmax())
-        raise fail(
-            RangeError,
-            name,
-            "must have quaternions of length 1",
-            got=f"one of length {length[first]:.4g}",
-            place=f"row {first}",
-            count=(int(far.sum()), len(q)),
-            hint="are these the right columns? If they are quaternions, divide each by its length.",
-        )
+        rule = "must have quaternions of length 1"
+        hint = "are these the right columns? If they are quaternions, divide each by its length."
+        raise bad_rows(far, RangeError, name, rule, got=lambda row: f"one of length {length[row]:.4g}", hint=hint)
     return np.asarray(q / length[:, None])
 
 
 def _from_matrices(matrices: AnyArray, name: str, group: str) -> Pose:
+    """Return the poses of rotation matrices, or of matrices that hold a rotation and a position."""
     from scipy.spatial.transform import Rotation  # takes long to import, and few have matrices
 
     size = 2 if group == "SE2" else 3
@@ -347,16 +336,14 @@ def _from_matrices(matrices: AnyArray, name: str, group: str) -> Pose:
         position = np.ascontiguousarray(matrices[:, :size, size])
         bad |= (np.abs(matrices[:, size] - np.eye(size + 1)[size]) > UNIT).any(axis=1)
     if bad.any():
-        first = int(bad.argmax())
         last = "" if group == "SO3" else f", with the last line {', '.join(['0'] * size)}, 1"
-        raise fail(
+        raise bad_rows(
+            bad,
             RangeError,
             name,
             f"must hold rotation matrices, of determinant 1{last}",
-            got=f"another matrix, of determinant {np.linalg.det(turn[first]):.4g}",
-            place=f"row {first}",
-            count=(int(bad.sum()), len(matrices)),
-            hint=f"axes that are left-handed have the determinant -1; `{name}[:, :{size}, :{size}]` must turn.",
+            got=lambda row: f"another matrix, of determinant {np.linalg.det(turn[row]):.4g}",
+            hint=f"left-handed axes have the determinant -1; `{name}[:, :{size}, :{size}]` must be a rotation.",
         )
     if group == "SE2":
         return Pose(np.arctan2(turn[:, 1, 0], turn[:, 0, 0]), position)

@@ -13,7 +13,16 @@ import numpy as np
 
 from .._types import AnyArray, BoolArray, FloatArray
 
-__all__ = ["Odds", "Rows", "cumulants", "from_logit", "from_probability", "log_partition", "rows"]
+__all__ = [
+    "Odds",
+    "BinaryScores",
+    "cumulants",
+    "from_logit",
+    "from_probability",
+    "log_partition",
+    "point_columns",
+    "rows",
+]
 
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 
@@ -28,7 +37,7 @@ class Odds(NamedTuple):
     contrast: FloatArray  # M - m
 
 
-class Rows(NamedTuple):
+class BinaryScores(NamedTuple):
     """Per-row numbers, in nats."""
 
     excess: FloatArray
@@ -64,7 +73,7 @@ def from_logit(logit: FloatArray) -> Odds:
     return Odds(t * M, M, L, np.log1p(t), contrast)
 
 
-def rows(odds: Odds, agree: BoolArray, certain: BoolArray | None) -> Rows:
+def rows(odds: Odds, agree: BoolArray, certain: BoolArray | None) -> BinaryScores:
     """Return the per-row numbers.
 
     ``agree`` is True where the more likely outcome happened; ``certain`` is True where the less likely outcome has
@@ -80,7 +89,7 @@ def rows(odds: Odds, agree: BoolArray, certain: BoolArray | None) -> Rows:
         impossible = certain & ~agree
         excess[impossible] = np.inf
         surprisal[impossible] = np.inf
-    return Rows(excess, varentropy, varentropy * L * contrast, surprisal, mL + c, residual * residual)
+    return BinaryScores(excess, varentropy, varentropy * L * contrast, surprisal, mL + c, residual * residual)
 
 
 def log_partition(odds: Odds, beta: float) -> FloatArray:
@@ -105,3 +114,52 @@ def cumulants(odds: Odds, beta: AnyArray | float) -> tuple[FloatArray, FloatArra
     Lw = L * w
     spread = Lw * (L * (1.0 - w))  # in this order, because L * L may overflow where w is 0
     return value, -c - Lw, spread, -L * spread * (1.0 - 2.0 * w)
+
+
+def point_columns(
+    L: FloatArray, w: FloatArray, n: FloatArray, wrong: BoolArray, positive: BoolArray
+) -> dict[str, FloatArray]:
+    """Return what is summed of points that stand for rows each, by the names of the sums in `Summary`.
+
+    ``L`` are the log-odds of the likelier outcome, ``w`` the weights, ``n`` says how many rows each stands for,
+    ``wrong`` whether the other outcome happened, and ``positive`` whether the likelier one is the positive one.
+    """
+    weighted = bool((w != 1.0).any())
+    small = np.exp(-L)
+    likely = 1.0 / (1.0 + small)
+    q = small * likely
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(q == 0.0, 0.0, L * q)
+        spread = mean * np.where(mean == 0.0, 0.0, L * likely)
+        third = np.where(spread == 0.0, 0.0, spread * (L * (likely - q)))
+        e = np.where(wrong, L, 0.0) - mean
+        nw = n * w if weighted else n
+        nw2 = nw * w if weighted else nw
+        nw3 = nw2 * w if weighted else nw
+        ne = nw * e
+        e2 = nw2 * (e * e)
+        confidence = nw * likely
+        columns = {
+            "weight": nw,
+            "sum_excess": ne,
+            "sum_excess2_weight2": e2,
+            "sum_excess3_weight3": e2 * e * w if weighted else e2 * e,
+            "sum_varentropy": nw * spread,
+            "sum_third_cumulant_weight3": nw3 * third,
+            "sum_entropy": nw * (np.log1p(small) + mean),
+            "sum_predicted": np.where(positive, confidence, nw * q),
+            "sum_observed": nw * (wrong != positive),
+            "sum_confidence": confidence,
+            "sum_correct": nw * ~wrong,
+        }
+        if weighted:  # else they are equal to others
+            columns |= {
+                "n": n,
+                "weight2": nw2,
+                "weight3": nw3,
+                "sum_excess_weight2": nw2 * e,
+                "sum_excess_weight3": nw3 * e,
+                "sum_excess2_weight3": w * e2,
+                "sum_varentropy_weight2": nw2 * spread,
+            }
+    return columns

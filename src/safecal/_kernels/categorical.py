@@ -8,13 +8,23 @@ from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from . import compiled
 from .compiled import available, class_scores, floats
 
-__all__ = ["Ends", "Gaps", "Rows", "Shown", "bounds", "cumulants", "from_logits", "from_probabilities", "gap_moments"]
+__all__ = [
+    "EntropyEnds",
+    "Gaps",
+    "ClassScores",
+    "Shown",
+    "bounds",
+    "cumulants",
+    "from_logits",
+    "from_probabilities",
+    "gap_moments",
+]
 
-_FAR = 1e18  # nats: a gap whose third power is a float; such a class has no weight
+_LARGEST_GAP = 1e18  # nats: a gap whose third power is a float; such a class has no weight
 _BLOCK = 1 << 16  # elements that fit into a cache
 
 
-class Rows(NamedTuple):
+class ClassScores(NamedTuple):
     """Per-row numbers, in nats."""
 
     excess: FloatArray
@@ -28,12 +38,12 @@ class Rows(NamedTuple):
     nodes: FloatArray | None = None  # as `node_rows` gives them, where they were asked for and the kernel is there
 
 
-def _rows(columns: FloatArray, top: IndexArray, nodes: FloatArray | None) -> Rows:
+def _rows(columns: FloatArray, top: IndexArray, nodes: FloatArray | None) -> ClassScores:
     excess, varentropy, third, surprisal, entropy, brier, confidence = columns
-    return Rows(excess, varentropy, third, surprisal, entropy, brier, confidence, top, nodes)
+    return ClassScores(excess, varentropy, third, surprisal, entropy, brier, confidence, top, nodes)
 
 
-def from_probabilities(p: AnyArray, y: IndexArray, nodes: bool = False) -> Rows:
+def from_probabilities(p: AnyArray, y: IndexArray, nodes: bool = False) -> ClassScores:
     """Return the per-row numbers of an (n, K) block of probabilities, used as given."""
     scored = class_scores(floats(p), y, logits=False, nodes=nodes) if available() else None
     if scored is None:
@@ -41,7 +51,7 @@ def from_probabilities(p: AnyArray, y: IndexArray, nodes: bool = False) -> Rows:
     return _rows(*scored)
 
 
-def _from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
+def _from_probabilities(p: FloatArray, y: IndexArray) -> ClassScores:
     i = np.arange(len(p))
     top = p.argmax(axis=1)
     z = np.log(p, where=p > 0.0, out=np.zeros_like(p))
@@ -63,10 +73,10 @@ def _from_probabilities(p: FloatArray, y: IndexArray) -> Rows:
     varentropy = np.vecdot(pz, z)
     np.multiply(z, z, out=z)
     third = -np.vecdot(pz, z)
-    return Rows(excess, varentropy, third, surprisal, 0.0 - zbar, brier, p[i, top], top)
+    return ClassScores(excess, varentropy, third, surprisal, 0.0 - zbar, brier, p[i, top], top)
 
 
-def from_logits(z: AnyArray, y: IndexArray, infinite: bool, nodes: bool = False) -> Rows:
+def from_logits(z: AnyArray, y: IndexArray, infinite: bool, nodes: bool = False) -> ClassScores:
     """Return the per-row numbers of an (n, K) block of logits.
 
     ``infinite`` says whether some logit may be -inf.
@@ -77,7 +87,7 @@ def from_logits(z: AnyArray, y: IndexArray, infinite: bool, nodes: bool = False)
     return _rows(*scored)
 
 
-def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:
+def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> ClassScores:
     i = np.arange(len(z))
     top = z.argmax(axis=1)
     z_top = z[i, top][:, None]
@@ -112,7 +122,7 @@ def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> Rows:
     varentropy = np.vecdot(u, d) / total
     u *= d  # not d * d, which overflows for logits beyond 1e154
     third = -np.vecdot(u, d) / total
-    return Rows(excess, varentropy, third, surprisal, log_total - dbar, brier, 1.0 / total, top)
+    return ClassScores(excess, varentropy, third, surprisal, log_total - dbar, brier, 1.0 / total, top)
 
 
 def _rounding(a: FloatArray, b: FloatArray, difference: FloatArray) -> FloatArray:
@@ -161,18 +171,18 @@ class Gaps(NamedTuple):
 
 def gap_moments(z: AnyArray, beta: float) -> Gaps:
     """Return the moments of the gaps of (n, K) logits under ``p**beta``; logits of -inf have no weight."""
-    found = compiled.gap_moments(z, beta)
-    if found is None:
+    moments = compiled.gap_moments(z, beta)
+    if moments is None:
         step = max(1, _BLOCK // z.shape[1])
-        found = np.concatenate([_gap_moments(z[k : k + step], beta) for k in range(0, max(len(z), 1), step)], axis=1)
-    return Gaps(*found)
+        moments = np.concatenate([_gap_moments(z[k : k + step], beta) for k in range(0, max(len(z), 1), step)], axis=1)
+    return Gaps(*moments)
 
 
 def _gap_moments(z: AnyArray, beta: float) -> FloatArray:
     z = z.astype(np.float64, copy=False)
     largest, ones = z.max(axis=1), np.ones(z.shape[1])
     with np.errstate(over="ignore"):
-        d = np.minimum(largest[:, None] - z, _FAR)
+        d = np.minimum(largest[:, None] - z, _LARGEST_GAP)
         p = np.exp(-beta * d)
     total = p @ ones
     powers = []
@@ -194,7 +204,7 @@ class Shown(NamedTuple):
     vocabulary: int
 
 
-class Ends(NamedTuple):
+class EntropyEnds(NamedTuple):
     """Excess, varentropy, third cumulant, surprisal and entropy of each row, (5, n), at both bounds of the entropy.
 
     ``order`` is the largest entropy by the list alone, which does not depend on what happened. ``over`` and ``short``
@@ -208,22 +218,22 @@ class Ends(NamedTuple):
     short: FloatArray
 
 
-def bounds(shown: Shown) -> Ends:
+def bounds(shown: Shown) -> EntropyEnds:
     """Return the numbers of each row at both bounds of its entropy."""
     z = np.column_stack([shown.top, np.where(shown.inside, -np.inf, shown.y_logprob)])
     least = np.where(np.isneginf(shown.top), np.inf, shown.top).min(axis=1)
     q = np.exp(z)
-    known = q.sum(axis=1)
+    stated = q.sum(axis=1)
     left = shown.vocabulary - shown.size - ~shown.inside
     room = left * np.exp(least)
-    rest = np.minimum(np.maximum(1.0 - known, 0.0), room)
+    rest = np.minimum(np.maximum(1.0 - stated, 0.0), room)
     pieces = _evenly(rest, left)
     by_list = 1.0 - np.exp(shown.top).sum(axis=1)
     alone = np.minimum(np.maximum(by_list, 0.0), (shown.vocabulary - shown.size) * np.exp(least))
     order = -_moments(shown.top, _evenly(alone, shown.vocabulary - shown.size))[0]
-    return Ends(
+    return EntropyEnds(
         _columns(z, pieces, shown.y_logprob), _columns(z, _narrowly(rest, least), shown.y_logprob), order,
-        known - 1.0, np.maximum(1.0 - known, 0.0) - room,
+        stated - 1.0, np.maximum(1.0 - stated, 0.0) - room,
     )  # fmt: skip
 
 
@@ -239,10 +249,10 @@ def _evenly(rest: FloatArray, left: FloatArray) -> _Pieces:
 
 
 def _narrowly(rest: FloatArray, least: FloatArray) -> _Pieces:
-    each = np.exp(least)
-    whole = np.floor(rest / np.where(each > 0.0, each, 1.0)) * each
-    part = np.maximum(rest - whole, 0.0)
-    return [(whole, np.where(np.isfinite(least), least, 0.0)), (part, _log(part))]
+    p_least = np.exp(least)
+    full = np.floor(rest / np.where(p_least > 0.0, p_least, 1.0)) * p_least
+    part = np.maximum(rest - full, 0.0)
+    return [(full, np.where(np.isfinite(least), least, 0.0)), (part, _log(part))]
 
 
 def _moments(z: FloatArray, pieces: _Pieces) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -250,9 +260,9 @@ def _moments(z: FloatArray, pieces: _Pieces) -> tuple[FloatArray, FloatArray, Fl
     finite = np.where(np.isneginf(z), 0.0, z)
     q = np.exp(z)
     mean = np.vecdot(q, finite) + sum(mass * at for mass, at in pieces)
-    apart = finite - mean[:, None]
-    variance = np.vecdot(q, apart**2) + sum(mass * (at - mean) ** 2 for mass, at in pieces)
-    third = np.vecdot(q, apart**3) + sum(mass * (at - mean) ** 3 for mass, at in pieces)
+    centred = finite - mean[:, None]
+    variance = np.vecdot(q, centred**2) + sum(mass * (at - mean) ** 2 for mass, at in pieces)
+    third = np.vecdot(q, centred**3) + sum(mass * (at - mean) ** 3 for mass, at in pieces)
     return mean, variance, -third
 
 

@@ -20,7 +20,7 @@ __all__ = [
     "MOST_KEYS",
     "POINT_SUMS",
     "Runs",
-    "Sums",
+    "KernelSums",
     "available",
     "bernoulli_sums",
     "class_scores",
@@ -66,7 +66,7 @@ def _loaded() -> Any:
 _module = _loaded()
 
 
-class Sums(NamedTuple):
+class KernelSums(NamedTuple):
     """Sums by key, by their names in `Summary`; where it was wanted, the spectrum."""
 
     by_key: dict[str, FloatArray]
@@ -117,7 +117,7 @@ def bernoulli_sums(
     index: IndexArray | None = None,
     spectrum: bool = False,
     nodes: bool = False,
-) -> Sums | None:
+) -> KernelSums | None:
     """Sum rows by uniform bins (``edges``), by the number of their key (``index``) or all together.
 
     ``values`` are contiguous floats or doubles, probabilities or log-odds. ``edges`` are those of the probability or of
@@ -144,7 +144,7 @@ def bernoulli_sums(
     if weight is None:
         by_key["weight_impossible"] = by_key["n_impossible"]
         by_key["weight2"] = by_key["weight3"] = by_key["n"] - by_key["n_impossible"]
-    return Sums(by_key, certain, moments, at_nodes)
+    return KernelSums(by_key, certain, moments, at_nodes)
 
 
 def class_scores(
@@ -152,8 +152,8 @@ def class_scores(
 ) -> tuple[FloatArray, IndexArray, FloatArray | None] | None:
     """Score the logits or probabilities of K classes, an ``(n, K)`` array as `floats` makes it.
 
-    Returns the seven columns of `categorical.Rows`, ``(7, n)``, the most likely classes, and what `node_rows` gives of
-    the gaps, ``(5, 4, n)``, if ``nodes`` asks for it. None where the kernel is not there.
+    Returns the seven columns of `categorical.ClassScores`, ``(7, n)``, the most likely classes, and what `node_rows`
+    gives of the gaps, ``(5, 4, n)``, if ``nodes`` asks for it. None where the kernel is not there.
     """
     if _module is None:
         return None
@@ -197,9 +197,9 @@ def logistic_sums(
     ``away`` is -1 where it happened and 1 where it did not; ``mass`` is how much a row counts.
     """
     if _module is not None:
-        found: tuple[float, float, float, float, float, float]
-        found = _module.logistic_sums(len(z), shift, slope, z, away, mass)
-        return found
+        sums: tuple[float, float, float, float, float, float]
+        sums = _module.logistic_sums(len(z), shift, slope, z, away, mass)
+        return sums
     x = away * (shift + slope * z)  # log-odds of what did not happen
     t = np.exp(-np.abs(x))
     share = 1.0 / (1.0 + t)
@@ -251,10 +251,10 @@ def point_sums(
 def tempered_sums(beta: float, L: FloatArray, n: FloatArray) -> tuple[float, float, float, float]:
     """Sum ``R = log(1 + exp(-beta L))`` over points, each ``n`` times, and the first three cumulants of a surprise."""
     if _module is not None:
-        found: tuple[float, float, float, float] = _module.tempered_sums(
+        sums: tuple[float, float, float, float] = _module.tempered_sums(
             len(L), beta, _laid_out(L, np.float64), _laid_out(n, np.float64)
         )
-        return found
+        return sums
     x = beta * L
     t = np.exp(-np.abs(x))
     share = 1.0 / (1.0 + t)
@@ -274,8 +274,8 @@ def tempered_change(beta: float, other: float, L: FloatArray, n: FloatArray) -> 
     far = np.abs(step) >= 1.0
     if not far.any():
         return float(n @ np.log1p(share * np.expm1(step)))
-    apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -other * L[far])
-    return float(n[~far] @ np.log1p(share[~far] * np.expm1(step[~far]))) + float(n[far] @ apart)
+    change = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -other * L[far])
+    return float(n[~far] @ np.log1p(share[~far] * np.expm1(step[~far]))) + float(n[far] @ change)
 
 
 def sound(matrices: FloatArray, asymmetry: float, share: float) -> bool:
@@ -318,10 +318,10 @@ def runs(index: IndexArray, size: int) -> tuple[IndexArray, Runs]:
     pays when the rows are sorted before the columns are computed from them.
     """
     small = index.astype(np.uint8 if size <= 256 else np.uint16 if size <= 65_536 else np.intp)
-    found = np.bincount(index, minlength=size)
-    keys = np.flatnonzero(found)
-    starts = (np.cumsum(found) - found)[keys]
-    return small.argsort(kind="stable"), Runs(starts, keys, found)
+    counted = np.bincount(index, minlength=size)
+    keys = np.flatnonzero(counted)
+    starts = (np.cumsum(counted) - counted)[keys]
+    return small.argsort(kind="stable"), Runs(starts, keys, counted)
 
 
 def column_sums(columns: Sequence[AnyArray], index: IndexArray | Runs | None, size: int) -> FloatArray:
@@ -336,8 +336,8 @@ def column_sums(columns: Sequence[AnyArray], index: IndexArray | Runs | None, si
         elif isinstance(index, Runs):
             out[index.keys, j] = np.add.reduceat(column, index.starts, dtype=np.float64)
         else:
-            found = key_sums(column, index, size)
-            out[:, j] = np.bincount(index, weights=column, minlength=size) if found is None else found
+            quick = key_sums(column, index, size)
+            out[:, j] = np.bincount(index, weights=column, minlength=size) if quick is None else quick
     return out
 
 
@@ -345,8 +345,8 @@ def counts(rows: int, index: IndexArray | Runs | None, size: int) -> FloatArray:
     """Count the rows of each key."""
     if index is None:
         return np.full(size, float(rows))
-    found = index.counts if isinstance(index, Runs) else np.bincount(index, minlength=size)
-    return found.astype(np.float64)
+    counted = index.counts if isinstance(index, Runs) else np.bincount(index, minlength=size)
+    return counted.astype(np.float64)
 
 
 def uniform_index(values: FloatArray, edges: FloatArray) -> IndexArray:

@@ -1,4 +1,4 @@
-"""Draws and the outcome as points of one pool: what each point is to all others, the same for every point.
+"""Draws: the outcome as one more point of their pool, what each point is to all others; scores and ranks of draws.
 
 If a forecast is right, the outcome is as likely to be any of the m + 1 points of the pool. So any number that is made
 of each point and of all others alike has, at the outcome, the mean that it has over the pool: exactly, for every number
@@ -12,11 +12,22 @@ import numpy as np
 from .._types import FloatArray
 
 __all__ = [
-    "FLOOR", "Exchanged", "exchanged", "left_out_distances", "left_out_nees", "log_spread", "pool_nees",
-    "pulled_in", "whitened",
-]  # fmt: skip
+    "FLOOR",
+    "Exchanged",
+    "crps_of_draws",
+    "exchanged",
+    "interval_score",
+    "left_out_distances",
+    "left_out_errors",
+    "left_out_nees",
+    "log_spread",
+    "pool_nees",
+    "pulled_in",
+    "rank_among",
+    "whitened",
+]
 
-_FAR = 1e6  # spreads of the draws, from which on an outcome is pulled in before matrices are made of it
+_FAR_SPREADS = 1e6  # spreads of the draws, from which on an outcome is pulled in before matrices are made of it
 FLOOR = 1e-3  # of the spread of the pool: points that are nearer count as that near, so that copies have a logarithm
 
 
@@ -33,10 +44,10 @@ def exchanged(surprise: FloatArray) -> Exchanged:
     with np.errstate(over="ignore", invalid="ignore"):
         gap = surprise - surprise.mean(axis=1, keepdims=True)
         square = np.square(gap)
-        found = np.stack([gap[:, 0], square.mean(axis=1), (square * gap).mean(axis=1)])
+        columns = np.stack([gap[:, 0], square.mean(axis=1), (square * gap).mean(axis=1)])
     # So far out that powers of it are no floats: impossible by these draws.
-    found[:, ~np.isfinite(found).all(axis=0)] = np.array([[np.inf], [0.0], [0.0]])
-    return Exchanged(*found)
+    columns[:, ~np.isfinite(columns).all(axis=0)] = np.array([[np.inf], [0.0], [0.0]])
+    return Exchanged(*columns)
 
 
 def pulled_in(pool: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -48,7 +59,7 @@ def pulled_in(pool: FloatArray) -> tuple[FloatArray, FloatArray]:
     centre, spread = draws.mean(axis=1), draws.std(axis=1)
     gap = pool[:, 0] - centre
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        times = np.fmax(np.nanmax(np.abs(gap) / (_FAR * spread), axis=1, initial=1.0), 1.0)
+        times = np.fmax(np.nanmax(np.abs(gap) / (_FAR_SPREADS * spread), axis=1, initial=1.0), 1.0)
     far = times > 1.0
     if not far.any():
         return pool, times
@@ -117,15 +128,48 @@ def _on_a_line(x: FloatArray, k: int) -> FloatArray:
     size = s.shape[1]
     for below in range(k + 1):  # so many of the k neighbours lie below
         above = k - below
-        here = slice(below, size - above)
-        reach = np.maximum(s[:, here] - s[:, : size - k], s[:, k:] - s[:, here])
-        far[:, here] = np.minimum(far[:, here], reach)
-    found = np.empty_like(far)
-    np.put_along_axis(found, order, far, axis=1)
-    return found
+        middle = slice(below, size - above)
+        reach = np.maximum(s[:, middle] - s[:, : size - k], s[:, k:] - s[:, middle])
+        far[:, middle] = np.minimum(far[:, middle], reach)
+    distances = np.empty_like(far)
+    np.put_along_axis(distances, order, far, axis=1)
+    return distances
 
 
 def _in_space(z: FloatArray, k: int) -> FloatArray:
     square = np.einsum("bji,bji->bj", z, z)
     gap = square[:, :, None] + square[:, None, :] - 2.0 * (z @ np.swapaxes(z, 1, 2))
     return np.sqrt(np.maximum(np.partition(gap, k, axis=2)[:, :, k], 0.0))  # each point itself is nearest
+
+
+def crps_of_draws(y: FloatArray, draws: FloatArray, *, fair: bool = False) -> FloatArray:
+    """Return the score of the draws (n, m) taken as the forecast: ``mean |x - y| - mean |x - x'| / 2``.
+
+    ``fair`` takes the second mean over different draws: it is then, on average, the score of the law they are of.
+    """
+    ordered = np.sort(draws, axis=1)
+    m = draws.shape[1]
+    rank = 2.0 * np.arange(1, m + 1) - m - 1.0
+    return np.asarray(np.abs(ordered - y[:, None]).mean(axis=1) - (ordered @ rank) / (m * (m - 1.0) if fair else m * m))
+
+
+def interval_score(y: FloatArray, lower: FloatArray, upper: FloatArray, level: float) -> FloatArray:
+    """Return the width of intervals, and a penalty of 2 / (1 - level) times the distance of an outcome outside."""
+    outside = np.maximum(lower - y, 0.0) + np.maximum(y - upper, 0.0)
+    return np.asarray(upper - lower + 2.0 / (1.0 - level) * outside)
+
+
+def left_out_errors(draws: FloatArray) -> FloatArray:
+    """Return each draw (n, m) less the mean of the others, over their standard deviation."""
+    m = draws.shape[1]
+    gap = draws - draws.mean(axis=1, keepdims=True)
+    gap /= np.abs(gap).max(axis=1, keepdims=True)  # so that no square leaves the floats
+    square = np.square(gap)
+    others = np.maximum(square.sum(axis=1, keepdims=True) - m / (m - 1.0) * square, 1e-300)
+    return np.asarray(m / (m - 1.0) * gap / np.sqrt(others / (m - 2.0)))
+
+
+def rank_among(y: FloatArray, draws: FloatArray, chance: FloatArray) -> FloatArray:
+    """Return the rank of the outcome among its draws from 0 to 1; within its cell, and among equals, by chance."""
+    below, equal = (draws < y[:, None]).sum(axis=1), (draws == y[:, None]).sum(axis=1)
+    return np.asarray((below + chance * (equal + 1.0)) / (draws.shape[1] + 1.0))

@@ -191,23 +191,23 @@ def confidence_cells(confidence: FloatArray, top: IndexArray, classes: int) -> I
     """Number the cell of each row: by its likeliest class, where classes are few, and by the probability of it."""
     with np.errstate(divide="ignore"):
         odds = np.log(confidence) - np.log(np.maximum(1.0 - confidence, 0.0))
-    cell = _clipped(CONFIDENCE_STEPS * odds, CONFIDENCES)
+    cell = _cell_of(CONFIDENCE_STEPS * odds, CONFIDENCES)
     return cell if classes > BY_CLASS else top * CONFIDENCES + cell
 
 
 def confidence_ends() -> FloatArray:
     """Return the probabilities between which the cells of a class lie."""
-    return _open(special.expit((np.arange(CONFIDENCES + 1) - CONFIDENCES // 2) / CONFIDENCE_STEPS), 0.0, 1.0)
+    return _with_ends(special.expit((np.arange(CONFIDENCES + 1) - CONFIDENCES // 2) / CONFIDENCE_STEPS), 0.0, 1.0)
 
 
 def spread_cells(entropy: FloatArray, dimension: int) -> IndexArray:
     """Number the cell of each row by the standard deviation of a Gaussian that has as much entropy a dimension."""
-    return _clipped((entropy / dimension - SPREAD_START) * SPREAD_STEPS, SPREADS)
+    return _cell_of((entropy / dimension - SPREAD_START) * SPREAD_STEPS, SPREADS)
 
 
 def spread_ends() -> FloatArray:
     """Return the standard deviations between which the cells lie."""
-    return _open(np.exp2((np.arange(SPREADS + 1) - SPREADS // 2) / 8.0), 0.0, math.inf)
+    return _with_ends(np.exp2((np.arange(SPREADS + 1) - SPREADS // 2) / 8.0), 0.0, math.inf)
 
 
 def coarse_odds(cell: IndexArray, positive: BoolArray, *, weighted: bool) -> IndexArray:
@@ -230,10 +230,10 @@ def coarse_spreads(cell: IndexArray) -> IndexArray:
     return np.asarray(cell // COARSE_SPREADS)
 
 
-def _clipped(place: FloatArray, size: int) -> IndexArray:
+def _cell_of(place: FloatArray, size: int) -> IndexArray:
     return np.asarray(np.clip(np.floor(place + HAIR) + size // 2, 0, size - 1), dtype=np.intp)
 
 
-def _open(ends: FloatArray, low: float, high: float) -> FloatArray:
+def _with_ends(ends: FloatArray, low: float, high: float) -> FloatArray:
     ends[0], ends[-1] = low, high
     return ends

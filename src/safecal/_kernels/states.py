@@ -3,6 +3,7 @@
 from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy import special
 
 from .._types import FloatArray, IndexArray
 from .compiled import state_scores
@@ -13,6 +14,8 @@ __all__ = [
     "Pose",
     "Side",
     "along_covariance",
+    "cloud_moments",
+    "crps_of_normal",
     "draw",
     "exponential",
     "inverse",
@@ -21,6 +24,7 @@ __all__ = [
     "marginal_factor",
     "marginal_precision",
     "membership",
+    "mixture_columns",
     "moments",
     "nees_from_covariance",
     "nees_from_factor",
@@ -32,7 +36,7 @@ __all__ = [
     "wrap",
 ]
 
-_LEAST = 1e-150  # of a scale: its square is still a float
+_LEAST_SCALE = 1e-150  # of a scale: its square is still a float
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -44,9 +48,9 @@ def nees_from_std(residual: FloatArray, std: FloatArray) -> tuple[FloatArray, Fl
 
 def nees_from_covariance(residual: FloatArray, cov: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return NEES and log det C of (n, d) residuals with a positive definite covariance each, (n, d, d)."""
-    found = state_scores(residual, cov)
-    if found is not None:
-        return found
+    scores = state_scores(residual, cov)
+    if scores is not None:
+        return scores
     return nees_from_factor(residual, np.asarray(np.linalg.cholesky(cov), dtype=np.float64))
 
 
@@ -87,7 +91,7 @@ def along_covariance(error: FloatArray, deviation: FloatArray, white: FloatArray
     scale = scale / scale.max(axis=0)  # so that no square leaves the floats
     gap = error.T * scale
     long = np.square(gap).sum(axis=0) / np.square(scale).sum(axis=0)
-    inverse = 1.0 / np.maximum(scale, _LEAST)
+    inverse = 1.0 / np.maximum(scale, _LEAST_SCALE)
     if len(factor) == 1 and (factor[0] == np.eye(d)).all():  # axes by themselves, as most of those with many are
         root = inverse / inverse.max(axis=0)
         return np.stack([long, np.square(root * white.T).sum(axis=0) / np.square(root).sum(axis=0)])
@@ -100,12 +104,12 @@ def along_covariance(error: FloatArray, deviation: FloatArray, white: FloatArray
 def _inverse_of_lower(factor: FloatArray) -> FloatArray:
     """Invert lower triangular matrices, (d, d, n): a component at a time, for all rows at once."""
     factor = np.ascontiguousarray(factor)
-    found = np.zeros_like(factor)
+    inverted = np.zeros_like(factor)
     for i in range(len(factor)):
-        found[i, i] = 1.0 / factor[i, i]
+        inverted[i, i] = 1.0 / factor[i, i]
         for j in range(i):
-            found[i, j] = -found[i, i] * np.einsum("kn,kn->n", factor[i, j:i], found[j:i, j])
-    return found
+            inverted[i, j] = -inverted[i, i] * np.einsum("kn,kn->n", factor[i, j:i], inverted[j:i, j])
+    return inverted
 
 
 def nees_from_precision_factor(residual: FloatArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -140,6 +144,12 @@ def marginal_precision(precision: FloatArray, kept: tuple[int, ...]) -> FloatArr
     factor = np.linalg.cholesky(precision[..., order, :][..., order])
     last = factor[..., d - len(kept) :, d - len(kept) :]
     return np.asarray(last @ np.swapaxes(last, -1, -2), dtype=np.float64)
+
+
+def crps_of_normal(error: FloatArray, spread: FloatArray) -> FloatArray:
+    """Return the continuous ranked probability score of normal forecasts; ``error`` is in units of their spread."""
+    density = np.exp(-0.5 * error * error) / np.sqrt(2.0 * np.pi)
+    return np.asarray(spread * (error * (2.0 * special.ndtr(error) - 1.0) + 2.0 * density - 1.0 / np.sqrt(np.pi)))
 
 
 class Components(NamedTuple):
@@ -209,27 +219,63 @@ def membership(joint: FloatArray) -> tuple[FloatArray, FloatArray]:
 def draw(mixture: Components, draws: int, rng: np.random.Generator) -> FloatArray:
     """Return fresh draws for each row: (d, draws, rows)."""
     _, d, rows = mixture.mean.shape
-    which = _which(np.exp(mixture.log_weight), rng.random((draws, rows)))
-    every = np.arange(rows)
+    which = _choose_components(np.exp(mixture.log_weight), rng.random((draws, rows)))
+    row = np.arange(rows)
     noise = rng.standard_normal((d, draws, rows))
     points = np.empty((d, draws, rows))
     for i in range(d):
-        points[i] = mixture.mean[which, i, every]
+        points[i] = mixture.mean[which, i, row]
         for j in range(i + 1):
-            points[i] += mixture.factor[which, i, j, every] * noise[j]
+            points[i] += mixture.factor[which, i, j, row] * noise[j]
     return points
 
 
-def _which(weight: FloatArray, uniform: FloatArray) -> IndexArray:
+def _choose_components(weight: FloatArray, uniform: FloatArray) -> IndexArray:
     """Choose components by their weights (K, rows); one of weight 0 is never chosen."""
     edges = np.cumsum(weight, axis=0)
-    found = (uniform[None] * edges[-1] >= edges[:, None]).sum(axis=0)
+    chosen = (uniform[None] * edges[-1] >= edges[:, None]).sum(axis=0)
     last = len(weight) - 1 - (weight[::-1] > 0.0).argmax(axis=0)
-    return np.asarray(np.minimum(found, last), dtype=np.intp)
+    return np.asarray(np.minimum(chosen, last), dtype=np.intp)
+
+
+def mixture_columns(mixture: Components, x: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Return surprisal, entropy, excess, varentropy, third cumulant and numerical variance of some rows."""
+    d = len(x)
+    with np.errstate(over="ignore"):  # an error beyond every float has density 0, and is counted as impossible
+        surprisal = -membership(log_joint(mixture, x))[0]
+    weight = np.exp(mixture.log_weight)
+    single = (weight > 0.0).sum(axis=0) == 1
+    parts = mixture.log_root + 0.5 * d * (1.0 + LOG_2PI) - np.where(weight > 0.0, mixture.log_weight, 0.0)
+    of_components = (weight * parts).sum(axis=0)
+    log_f, doubt = membership(log_joint(mixture, draw(mixture, draws, rng)))
+    entropy = of_components - np.where(single, 0.0, doubt.mean(axis=0))
+    gap = log_f - log_f.mean(axis=0)
+    varentropy = np.where(single, 0.5 * d, np.square(gap).sum(axis=0) / (draws - 1.0))
+    third = -(gap**3).sum(axis=0) * draws / ((draws - 1.0) * (draws - 2.0))
+    # Doubt may be so rare that no draw saw it: count one more draw in full doubt, or the error would seem to be 0.
+    unseen = np.log((weight > 0.0).sum(axis=0)) / draws
+    variance = np.where(single, 0.0, doubt.var(axis=0, ddof=1) / draws + unseen**2)
+    return np.stack([surprisal, entropy, surprisal - entropy, varentropy, np.where(single, float(d), third), variance])
+
+
+def cloud_moments(
+    points: FloatArray, weight: FloatArray, angles: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the means (b, d) of weighted particles, these less their mean (b, S, d), and covariances (b, d, d)."""
+    centre = np.einsum("bs,bsd->bd", weight, points)
+    for i in angles:
+        centre[:, i] = np.arctan2(
+            np.einsum("bs,bs->b", weight, np.sin(points[..., i])), np.einsum("bs,bs->b", weight, np.cos(points[..., i]))
+        )
+    gap = wrap(points - centre[:, None], angles)
+    shift = np.einsum("bs,bsd->bd", weight, gap)
+    gap -= shift[:, None]
+    cov = np.einsum("bs,bsi,bsj->bij", weight, gap, gap, optimize=True)
+    return centre + shift, gap, (cov + cov.transpose(0, 2, 1)) / 2.0
 
 
 Side = Literal["left", "right", "world"]
-_SMALL = 1e-2  # of the square of an angle: below it, series keep more digits than the formulas
+_SMALL_SQUARE = 1e-2  # of the square of an angle: below it, series keep more digits than the formulas
 
 
 class Pose(NamedTuple):
@@ -248,16 +294,16 @@ def product(a: Pose, b: Pose) -> Pose:
         rotation = np.concatenate([w * u + x * v + np.cross(v, u), w * x - (v * u).sum(axis=1, keepdims=True)], axis=1)
     if a.position is None or b.position is None:
         return Pose(rotation, None)
-    return Pose(rotation, a.position + _turned(a.rotation, b.position))
+    return Pose(rotation, a.position + _rotated(a.rotation, b.position))
 
 
 def inverse(pose: Pose) -> Pose:
     """Return the pose that undoes another."""
     rotation = -pose.rotation if pose.rotation.ndim == 1 else pose.rotation * np.array([-1.0, -1.0, -1.0, 1.0])
-    return Pose(rotation, None if pose.position is None else -_turned(rotation, pose.position))
+    return Pose(rotation, None if pose.position is None else -_rotated(rotation, pose.position))
 
 
-def _turned(rotation: FloatArray, vectors: FloatArray) -> FloatArray:
+def _rotated(rotation: FloatArray, vectors: FloatArray) -> FloatArray:
     if rotation.ndim == 1:
         cos, sin = np.cos(rotation), np.sin(rotation)
         x, y = vectors.T
@@ -274,14 +320,14 @@ def logarithm(pose: Pose) -> FloatArray:
         if pose.position is None:
             return angle[:, None]
         half, (x, y) = 0.5 * angle, pose.position.T
-        along = 1.0 - angle * angle * _after_half(angle * angle)  # half * cot(half)
+        along = 1.0 - angle * angle * _cotangent_term(angle * angle)  # half * cot(half)
         return np.stack([angle, along * x + half * y, along * y - half * x], axis=1)
     turn = _rotation_vector(pose.rotation)
     if pose.position is None:
         return turn
     square = (turn * turn).sum(axis=1, keepdims=True)
     once = np.cross(turn, pose.position)
-    return np.concatenate([turn, pose.position - 0.5 * once + _after_half(square) * np.cross(turn, once)], axis=1)
+    return np.concatenate([turn, pose.position - 0.5 * once + _cotangent_term(square) * np.cross(turn, once)], axis=1)
 
 
 def exponential(tangent: FloatArray, *, plane: bool = False) -> Pose:
@@ -304,7 +350,7 @@ def exponential(tangent: FloatArray, *, plane: bool = False) -> Pose:
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = (angle - np.sin(angle)) / (square * angle)
     series = 1.0 / 6.0 - square * (1.0 / 120.0 - square * (1.0 / 5040.0 - square / 362_880.0))
-    twice = np.where(square < _SMALL, series, exact)
+    twice = np.where(square < _SMALL_SQUARE, series, exact)
     return Pose(rotation, tangent[:, 3:] + 2.0 * slope * slope * once + twice * np.cross(turn, once))
 
 
@@ -317,13 +363,13 @@ def _rotation_vector(quaternion: FloatArray) -> FloatArray:
     return np.asarray(v * np.where(tiny, 2.0, 2.0 * np.arctan2(sine, w) / np.where(tiny, 1.0, sine)))
 
 
-def _after_half(square: FloatArray) -> FloatArray:
+def _cotangent_term(square: FloatArray) -> FloatArray:
     """Return ``(1 - half * cot(half)) / angle**2`` of squared angles: finite at 0, and at half a turn."""
     half = 0.5 * np.sqrt(square)
     series = 1.0 / 12.0 + square * (1.0 / 720.0 + square * (1.0 / 30_240.0 + square / 1_209_600.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = (1.0 - half * np.cos(half) / np.sin(half)) / square
-    return np.where(square < _SMALL, series, exact)
+    return np.where(square < _SMALL_SQUARE, series, exact)
 
 
 def tangent_errors(truth: Pose, estimate: Pose, side: Side) -> FloatArray:

@@ -1,21 +1,26 @@
-"""The spectrum of two-class rows: what tests, temperatures and bounds need of them. Spectra merge with ``+``."""
+"""The spectrum of two-class rows: what tests, temperatures and bounds need of them, and their order. Spectra merge."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, Self, final
 
 import numpy as np
+from scipy import special
 
 from .. import documents
-from .._kernels.compiled import two_points
-from .._kernels.spectrum import CELLS, CENTRES, LOWEST
+from .._kernels.bernoulli import point_columns
+from .._kernels.compiled import POINT_SUMS, point_sums, two_points
+from .._kernels.spectrum import CELLS, CENTRES, LOWEST, coarse_odds
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
+from .summary import CLOSE, COLUMN, LIKE, ZERO, completed
 
-__all__ = ["Cells", "Points", "WeightedCells"]
+__all__ = ["Cells", "Order", "Points", "WeightedCells", "order_of_cells"]
 
-_CLOSE = 1.0 + 1e-6  # what rounding may do to sums
 _HEAVIEST = 1e80  # more than any weight
-_SAME = 1e-7  # of the log-odds: a spread that is rounding
+_SAME_ODDS = 1e-7  # of the log-odds: a spread that is rounding
 
 
 class Points(NamedTuple):
@@ -107,17 +112,17 @@ class Cells:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         flat = np.zeros((4 * CELLS, 4))
-        rows = documents.by_number(_row(4), 4 * CELLS)
+        rows = documents.by_number(_cell_reader(4), 4 * CELLS)
         for key, row in documents.read("cells", document, {"cells": rows})["cells"].items():
             flat[key] = row
-        half = np.append(np.diff(LOWEST) / 2.0, 0.0)[np.arange(len(flat)) // 4] * _CLOSE
+        half = np.append(np.diff(LOWEST) / 2.0, 0.0)[np.arange(len(flat)) // 4] * CLOSE
         n, d1, d2, d3 = flat.T
         last = np.arange(len(flat)) >= len(flat) - 4  # it has no end, and no squares
         with np.errstate(over="ignore", invalid="ignore"):
             inside = np.abs(d1) <= n * half
             inside &= (d2 >= 0.0) & (d2 <= n * half**2) & (np.abs(d3) <= d2 * half)
-            inside &= d1 * d1 <= n * d2 * _CLOSE + 1e-9 * (n * half) ** 2
-        _inside(np.where(last, (d1 >= 0.0) & (d2 == 0.0) & (d3 == 0.0), inside), np.arange(len(flat)))
+            inside &= d1 * d1 <= n * d2 * CLOSE + 1e-9 * (n * half) ** 2
+        _require_inside(np.where(last, (d1 >= 0.0) & (d2 == 0.0) & (d3 == 0.0), inside), np.arange(len(flat)))
         return cls(flat.reshape(CELLS, 2, 2, 4))
 
 
@@ -126,9 +131,9 @@ def _points_of(moments: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]
 
     ``moments`` has a row for each set, and as many sets for each cell.
     """
-    found = two_points(moments, CENTRES)
-    if found is not None:
-        return found
+    points = two_points(moments, CENTRES)
+    if points is not None:
+        return points
     used = np.flatnonzero(moments[:, 0])
     n, d1, d2, d3 = moments[used].T
     mean, centre = d1 / n, CENTRES[used // (len(moments) // CELLS)]
@@ -138,7 +143,7 @@ def _points_of(moments: FloatArray) -> tuple[FloatArray, FloatArray, IndexArray]
         third = d3 / n - 3.0 * mean * second + 2.0 * (mean * mean * mean)
         spread = np.sqrt(variance)
         middle = centre + mean
-        alike = (spread <= _SAME * np.maximum(middle, centre)) | (n < 2.0)
+        alike = (spread <= _SAME_ODDS * np.maximum(middle, centre)) | (n < 2.0)
         half = np.where(alike, 0.0, 0.5 * third / (variance * spread))
     reach = np.sqrt(1.0 + half * half)
     above = half + reach
@@ -224,7 +229,7 @@ class WeightedCells:
         with np.errstate(over="ignore"):  # the last cell keeps no squares, and its log-odds may have none
             sL, sw = np.sqrt(np.maximum(x2 - x * x, 0.0)), np.sqrt(np.maximum(y2 - y * y, 0.0))
         last = self.keys // (4 * _W_CELLS) == _L_CELLS - 1
-        sL, sw = np.where((sL <= _SAME * L) | last, 0.0, sL), np.where(sw <= _SAME * w, 0.0, sw)
+        sL, sw = np.where((sL <= _SAME_ODDS * L) | last, 0.0, sL), np.where(sw <= _SAME_ODDS * w, 0.0, sw)
         with np.errstate(all="ignore"):
             r = np.where(sL * sw > 0.0, np.clip((xy - x * y) / (sL * sw), -1.0, 1.0), 0.0)
         signs = ((1.0, 1.0), (-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0))
@@ -251,7 +256,7 @@ class WeightedCells:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        cells = documents.by_number(_row(6), 4 * _W_CELLS * _L_CELLS)
+        cells = documents.by_number(_cell_reader(6), 4 * _W_CELLS * _L_CELLS)
         rows = sorted(documents.read("weighted_cells", document, {"cells": cells})["cells"].items())
         keys = np.array([key for key, _ in rows], dtype=np.int64)
         moments = np.array([row for _, row in rows], dtype=np.float64).reshape(-1, 6)
@@ -260,12 +265,12 @@ class WeightedCells:
         last = keys // (4 * _W_CELLS) == _L_CELLS - 1  # as above
         with np.errstate(all="ignore"):
             end, end_w = (ends[0] for ends in (_corners(keys + 4 * _W_CELLS), _corners(keys + 4)[1:]))
-            wide, wide_w = (end - corner) * _CLOSE, (end_w - corner_w) * _CLOSE
+            wide, wide_w = (end - corner) * CLOSE, (end_w - corner_w) * CLOSE
             inside = (x >= 0.0) & (y >= 0.0) & (y <= n * wide_w) & (y2 >= 0.0) & (y2 <= n * wide_w**2)
             inside &= np.isfinite(end_w) & (end_w < _HEAVIEST)
             inside &= np.where(last, (x2 == 0.0) & (xy == 0.0), (x <= n * wide) & (x2 >= 0.0) & (x2 <= n * wide**2))
             inside &= (xy >= 0.0) & (last | (xy <= n * wide * wide_w))
-        _inside(inside, keys)
+        _require_inside(inside, keys)
         return cls(keys, moments)
 
 
@@ -280,21 +285,92 @@ def _written(row: FloatArray) -> list[float | str | None]:
     return [documents.number(x) for x in row.tolist()]
 
 
-def _row(width: int) -> Callable[[Any], list[float]]:
+def _cell_reader(width: int) -> Callable[[Any], list[float]]:
     """Return the reader of a cell: how many rows it has, which are some, and their sums."""
     numbers = documents.list_of(documents.between(infinite=True), width, width)
 
     def reader(value: Any) -> list[float]:
-        found = numbers(value)
-        if not 0.0 < found[0] <= documents.MOST:
-            documents.refuse("must begin with a number of rows above 0", found[0])
-        return found
+        row = numbers(value)
+        if not 0.0 < row[0] <= documents.LARGEST_COUNT:
+            documents.refuse("must begin with a number of rows above 0", row[0])
+        return row
 
     return reader
 
 
-def _inside(inside: BoolArray, keys: IndexArray) -> None:
+def _require_inside(inside: BoolArray, keys: IndexArray) -> None:
     """Refuse cells whose sums are not those of log-odds, and of weights, that lie in them."""
     if not inside.all():
         with documents.at("cells"), documents.at(str(keys[int((~inside).argmax())])):
             documents.refuse("must be the sums of rows that lie in this cell")
+
+
+class Order(NamedTuple):
+    """Cells one after the other, the ends of each, and their sums, as `summed` gives them."""
+
+    on: str  # "probability", "confidence", "spread", "width" or "perplexity"
+    label: int | None  # the class that is predicted in all of them, where it is one
+    low: FloatArray
+    high: FloatArray
+    sums: FloatArray
+    coarse: IndexArray  # the number of the coarse cell that each of them is in
+
+    def coarsened(self) -> Order:
+        """Return the coarse cells in their place."""
+        if not len(self.coarse):
+            return self
+        first = np.flatnonzero(np.diff(self.coarse, prepend=-1))
+        last = np.append(first[1:], len(self.coarse)) - 1
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = np.add.reduceat(self.sums, first, axis=0)
+        return self._replace(low=self.low[first], high=self.high[last], sums=sums, coarse=self.coarse[first])
+
+
+def order_of_cells(spectrum: Cells | WeightedCells) -> Order:
+    """Return two-class rows in the order of their probability; each side of one half has cells of its own."""
+    points = spectrum.points()
+    weighted = isinstance(spectrum, WeightedCells)
+    low, high, coarse = _probability_cells(weighted)
+    cells = len(low) // 2
+    quick = None if weighted else point_sums(points.L, points.n, points.wrong, points.positive, points.cell)
+    if quick is not None:
+        used, columns = quick
+        sums = columns.take(_POINT_COLUMNS, axis=1)  # what `completed` does, of so many places a good deal faster
+        sums[:, _ZERO_COLUMNS] = 0.0
+        sums[:, COLUMN["sum_brier"]] = np.nan
+    else:
+        place = np.where(points.positive, cells + points.cell, cells - 1 - points.cell)
+        occurs = np.bincount(place, minlength=2 * cells) > 0
+        used = np.flatnonzero(occurs)
+        sums = _sums_of_points(points, (np.cumsum(occurs) - 1)[place], len(used))
+    return Order("probability", None, low[used], high[used], sums, coarse[used])
+
+
+_POINT_COLUMNS = [POINT_SUMS.index(name if name in POINT_SUMS else LIKE.get(name, "weight")) for name in COLUMN]
+_ZERO_COLUMNS = [COLUMN[name] for name in ZERO]
+
+
+@cache
+def _probability_cells(weighted: bool) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Return the probabilities between which the cells of both sides lie, in their order, and their coarse cells."""
+    ends = WeightedCells.ends() if weighted else Cells.ends()
+    above, below = special.expit(ends), special.expit(-ends)
+    cell = np.arange(len(ends) - 1)
+    coarse = [coarse_odds(cell, np.full(len(cell), side), weighted=weighted) for side in (False, True)]
+    return (
+        np.concatenate([below[1:][::-1], above[:-1]]),
+        np.concatenate([below[:-1][::-1], above[1:]]),
+        np.concatenate([coarse[0][::-1], coarse[1]]),
+    )
+
+
+def _sums_of_points(points: Points, index: IndexArray, size: int) -> FloatArray:
+    """Sum points by the number of their place."""
+    columns = point_columns(*points[:5])
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums: dict[str, FloatArray] = {
+            name: np.bincount(index, weights=column, minlength=size).astype(np.float64, copy=False)
+            for name, column in columns.items()
+        }
+    sums.setdefault("n", sums["weight"])
+    return completed(sums)

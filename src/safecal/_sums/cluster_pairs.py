@@ -26,7 +26,7 @@ from .clusters import (
     sharp_sums,
 )
 from .scored import Scored, possible_weight, union
-from .splits import Part, Split, occurring
+from .splits import BlockSums, Split, occurring
 
 if TYPE_CHECKING:
     from ..families.predictions import Predictions
@@ -38,9 +38,9 @@ __all__ = [
     "CellPairs",
     "Clustered",
     "Clustering",
-    "Gathered",
-    "GatheredCells",
-    "OfOrder",
+    "PairBlocks",
+    "CellPairBlocks",
+    "OrderPairs",
     "PairPart",
     "Pairs",
     "added_in_order",
@@ -94,7 +94,7 @@ class Pairs:
         sums: FloatArray,
     ) -> Self:
         """Put sums in order, and add up those of the same pair."""
-        codes, index = numbered(_codes(cluster, key, len(keys)))
+        codes, index = numbered(_pair_codes(cluster, key, len(keys)))
         return cls._in_order(clusters, keys, PairPart(codes, added_by(index, len(codes), list(sums.T))))
 
     @classmethod
@@ -114,9 +114,9 @@ class Pairs:
             return NotImplemented
         clusters, cluster = union(self.clusters, other.clusters)
         keys, key = union(self.keys, other.keys)
-        mine = _codes(self.cluster, self.key, len(keys))
-        theirs = _codes(cluster[other.cluster], key[other.key], len(keys))
-        return self._in_order(clusters, keys, together([PairPart(mine, self.sums), PairPart(theirs, other.sums)]))
+        mine = _pair_codes(self.cluster, self.key, len(keys))
+        theirs = _pair_codes(cluster[other.cluster], key[other.key], len(keys))
+        return self._in_order(clusters, keys, added_up_parts([PairPart(mine, self.sums), PairPart(theirs, other.sums)]))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Pairs) or (self.clusters, self.keys) != (other.clusters, other.keys):
@@ -137,11 +137,11 @@ class PairPart(NamedTuple):
     sums: FloatArray
 
 
-def _codes(cluster: IndexArray, key: IndexArray, keys: int) -> AnyArray:
+def _pair_codes(cluster: IndexArray, key: IndexArray, keys: int) -> AnyArray:
     return cluster.astype(np.int64) * max(keys, 1) + key
 
 
-def together(parts: list[PairPart]) -> PairPart:
+def added_up_parts(parts: list[PairPart]) -> PairPart:
     """Add up parts; their pairs come out in order."""
     codes, columns = np.concatenate([p.codes for p in parts]), np.concatenate([p.sums.T for p in parts], axis=1)
     if not bool((codes[1:] >= codes[:-1]).all()):
@@ -161,7 +161,7 @@ def added_in_order(codes: AnyArray, sums: FloatArray) -> PairPart:
 
 
 @final
-class Gathered:
+class PairBlocks:
     """Pairs that come block by block; ``keys`` is how many keys there are."""
 
     def __init__(self, keys: int) -> None:
@@ -171,7 +171,7 @@ class Gathered:
 
     def of_block(self, cluster: IndexArray, key: IndexArray, columns: list[FloatArray]) -> PairPart:
         """Sum the rows of a block: numbers of their clusters and keys, and the columns of `PAIRS`."""
-        codes, index = numbered(_codes(cluster, key, self._keys))
+        codes, index = numbered(_pair_codes(cluster, key, self._keys))
         return PairPart(codes, added_by(index, len(codes), columns))
 
     def absorb(self, part: PairPart) -> int:
@@ -184,7 +184,7 @@ class Gathered:
         if self._in_order:
             return waiting - len(self._parts)  # each may share a pair with the one before
         if waiting > max(len(self._parts[0].codes), _WAITING):
-            self._parts = [together(self._parts)]
+            self._parts = [added_up_parts(self._parts)]
         return len(self._parts[0].codes)
 
     def pairs(self, clusters: tuple[Hashable, ...], keys: tuple[Hashable, ...]) -> Pairs:
@@ -194,14 +194,14 @@ class Gathered:
     def part(self) -> PairPart:
         """Return the sums of all blocks, pairs in order."""
         if len(self._parts) > 1:
-            self._parts = [together(self._parts)]
+            self._parts = [added_up_parts(self._parts)]
         return self._parts[0]
 
 
 MAX_CELL_PAIRS = 500_000  # of cluster and coarse cell; each takes 112 bytes
 
 
-class OfOrder(NamedTuple):
+class OrderPairs(NamedTuple):
     """Sums of some pairs: numbers of their clusters, and of their coarse cells."""
 
     cluster: IndexArray
@@ -231,10 +231,10 @@ class CellPairs:
     @staticmethod
     def of(pairs: Pairs, classes: bool = True) -> CellPairs | None:
         """Hold pairs, if they are not too many."""
-        found = CellPairs(pairs, classes)
+        cells = CellPairs(pairs, classes)
         if len(pairs) > MAX_CELL_PAIRS and classes:
-            found = found.without_classes()
-        return None if len(found.pairs) > MAX_CELL_PAIRS else found
+            cells = cells.without_classes()
+        return None if len(cells.pairs) > MAX_CELL_PAIRS else cells
 
     def without_classes(self) -> CellPairs:
         """Add up the cells of all predicted classes."""
@@ -243,14 +243,14 @@ class CellPairs:
         p = self.pairs
         return CellPairs(Pairs.of(p.clusters, tuple(used.tolist()), p.cluster, index[p.key], p.sums), False)
 
-    def of_order(self, label: int | None) -> OfOrder:
+    def of_order(self, label: int | None) -> OrderPairs:
         """Return the pairs of one predicted class, or of all of them together."""
         p = self.pairs
         number = _numbers(p.keys)[p.key]
         if label is not None:
-            here = number // COARSE == label
-            return OfOrder(p.cluster[here], number[here], p.sums[here])
-        return OfOrder(p.cluster, number % COARSE, p.sums)
+            of_label = number // COARSE == label
+            return OrderPairs(p.cluster[of_label], number[of_label], p.sums[of_label])
+        return OrderPairs(p.cluster, number % COARSE, p.sums)
 
     def __add__(self, other: object) -> CellPairs | None:
         if not isinstance(other, CellPairs):
@@ -266,45 +266,45 @@ def _numbers(keys: tuple[Hashable, ...]) -> IndexArray:
 
 
 @final
-class GatheredCells:
+class CellPairBlocks:
     """Pairs of cluster and coarse cell that come block by block."""
 
     def __init__(self) -> None:
-        self._gathered: Gathered | None = Gathered(BY_CLASS * COARSE)
+        self._blocks: PairBlocks | None = PairBlocks(BY_CLASS * COARSE)
         self._classes, self._several = True, False  # whether they are told apart; whether there are several
 
     def of_block(self, cluster: IndexArray, cell: IndexArray, columns: list[FloatArray]) -> PairPart | None:
         """Sum the rows of a block: numbers of their clusters and cells, -1 for none, and the columns of `PAIRS`."""
-        gathered = self._gathered
-        if gathered is None:
+        blocks = self._blocks
+        if blocks is None:
             return None
         inside = cell >= 0
         if not inside.all():
             cluster, cell, columns = cluster[inside], cell[inside], [column[inside] for column in columns]
-        return gathered.of_block(cluster, cell, columns)
+        return blocks.of_block(cluster, cell, columns)
 
     def absorb(self, part: PairPart) -> None:
         """Keep the sums of a block, unless there are too many pairs already."""
-        if self._gathered is None:
+        if self._blocks is None:
             return
         self._several = self._several or bool((part.codes % (BY_CLASS * COARSE) >= COARSE).any())
-        count = self._gathered.absorb(part if self._classes else _without_classes(part))
+        count = self._blocks.absorb(part if self._classes else _without_classes(part))
         if count > MAX_CELL_PAIRS and self._classes and self._several:
-            whole, self._classes = self._gathered.part(), False
-            self._gathered = Gathered(BY_CLASS * COARSE)
-            count = self._gathered.absorb(_without_classes(whole))
+            whole, self._classes = self._blocks.part(), False
+            self._blocks = PairBlocks(BY_CLASS * COARSE)
+            count = self._blocks.absorb(_without_classes(whole))
         if count > MAX_CELL_PAIRS:
-            self._gathered = None
+            self._blocks = None
 
     def pairs(self, clusters: tuple[Hashable, ...]) -> CellPairs | None:
         """Return the sums of all blocks, with the names of the clusters."""
-        if self._gathered is None:
+        if self._blocks is None:
             return None
-        codes, sums = self._gathered.part()
+        codes, sums = self._blocks.part()
         cluster, number = np.divmod(codes, BY_CLASS * COARSE)
         used, index = np.unique(number, return_inverse=True)
-        found = Pairs(clusters, tuple(used.tolist()), cluster.astype(np.intp), index.astype(np.intp), sums)
-        return CellPairs.of(found, self._classes)
+        pairs = Pairs(clusters, tuple(used.tolist()), cluster.astype(np.intp), index.astype(np.intp), sums)
+        return CellPairs.of(pairs, self._classes)
 
 
 def _without_classes(part: PairPart) -> PairPart:
@@ -319,7 +319,7 @@ MAX_PAIRS = 4_000_000  # of group and cluster
 class Clustered(NamedTuple):
     """What a block of rows gives."""
 
-    clusters: Part
+    clusters: BlockSums
     sharp: FloatArray | None
     groups: PairPart | None
     cells: PairPart | None
@@ -334,19 +334,19 @@ class Clustering:
         self._groups = groups
         self._clusters = np.zeros((len(self.keys), COLUMNS))
         self._sharp: FloatArray | None = None
-        self._pairs = Gathered(0 if groups is None else groups.size)
-        self._cells = GatheredCells()
+        self._pairs = PairBlocks(0 if groups is None else groups.size)
+        self._cells = CellPairBlocks()
 
     def summed(
         self, scored: Scored, weight: FloatArray | None, near: Near | None, rows: slice, coarse: IndexArray | None
     ) -> Clustered:
         """Sum a block of rows; ``coarse`` numbers their coarse cells, where predictions have an order."""
-        some = possible_weight(scored, weight)
-        possible = np.ones(len(scored)) if some is None else some
+        weight_if_any = possible_weight(scored, weight)
+        possible = np.ones(len(scored)) if weight_if_any is None else weight_if_any
         base = base_columns(scored, weight, possible)
         codes = self._codes[rows]
         keys, index, size = occurring(codes, len(self.keys))
-        part = Part(keys, added_by(index, size, [*base, *near_columns(scored, near, possible)]))
+        part = BlockSums(keys, added_by(index, size, [*base, *near_columns(scored, near, possible)]))
         sharp = None if near is None or near.rate is None else sharp_sums(near, possible)
         columns = [*base, *rare_columns(scored, possible)]
         groups = None

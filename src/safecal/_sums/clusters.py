@@ -20,7 +20,7 @@ __all__ = [
     "COLUMNS",
     "NEAR",
     "RARE",
-    "At",
+    "BetaSums",
     "Clusters",
     "Near",
     "added_by",
@@ -91,24 +91,24 @@ def near_columns(scored: Scored, near: Near | None, possible: FloatArray) -> lis
     """Return the surprise expected at 1; at 1/2 and at 2 that, its variance, its deviation, and its squared excess."""
     if near is None:
         return [np.full(len(scored), np.nan)] * 9
-    some = possible > 0.0
-    excess, _ = _moments(scored, some)
-    mean = np.where(some, near.mean, 0.0)
-    found = [possible * mean[1]]
+    counting = possible > 0.0
+    excess, _ = _moments(scored, counting)
+    mean = np.where(counting, near.mean, 0.0)
+    columns = [possible * mean[1]]
     for k in (0, 2):
-        variance = np.where(some, near.variance[k], 0.0)
+        variance = np.where(counting, near.variance[k], 0.0)
         beyond = possible * (excess + mean[1] - mean[k])
-        found += [possible * mean[k], possible**2 * variance, possible * np.sqrt(variance), beyond * beyond]
-    return found
+        columns += [possible * mean[k], possible**2 * variance, possible * np.sqrt(variance), beyond * beyond]
+    return columns
 
 
 def sharp_sums(near: Near, possible: FloatArray) -> FloatArray:
     """Return the sums of `RARE` at each beta of `NEAR`, of all rows together."""
     assert near.rate is not None
-    some = possible > 0.0
-    wd = possible * np.sqrt(np.where(some, near.variance, 0.0))
-    rest = np.exp(-np.where(some, near.rate, 0.0))
-    q = -np.expm1(-np.where(some, near.rate, 0.0))
+    counting = possible > 0.0
+    wd = possible * np.sqrt(np.where(counting, near.variance, 0.0))
+    rest = np.exp(-np.where(counting, near.rate, 0.0))
+    q = -np.expm1(-np.where(counting, near.rate, 0.0))
     return np.stack([np.vecdot(wd, x) for x in (q, np.sqrt(q), rest, np.sqrt(rest))], axis=1)
 
 
@@ -117,16 +117,16 @@ def added_by(codes: IndexArray, size: int, columns: list[FloatArray]) -> FloatAr
     return np.stack([np.bincount(codes, weights=column, minlength=size) for column in columns], dtype=np.float64).T
 
 
-def _moments(scored: Scored, some: BoolArray) -> tuple[FloatArray, FloatArray]:
+def _moments(scored: Scored, counts: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return excess and variance, that of numerical draws included; 0 for rows that do not count."""
     noise = 0.0 if scored.numerical_variance is None else scored.numerical_variance
-    return np.where(some, scored.excess, 0.0), np.where(some, scored.varentropy + noise, 0.0)
+    return np.where(counts, scored.excess, 0.0), np.where(counts, scored.varentropy + noise, 0.0)
 
 
 COLUMNS = len(BASE) + 9
 
 
-class At(NamedTuple):
+class BetaSums(NamedTuple):
     """Sums of clusters at one beta, with ``e`` the surprise less the one expected, and ``v`` its variance."""
 
     expected: FloatArray  # sum of w times the surprise expected; NaN where the family has none
@@ -159,15 +159,15 @@ class Clusters:
         """Return the sums of one name of `BASE`."""
         return self.sums[:, BASE.index(name)]
 
-    def at(self, beta: float) -> At:
+    def at(self, beta: float) -> BetaSums:
         """Return the sums at one beta of `NEAR`."""
         start = len(BASE)
         if beta == 1.0:
-            found = [self.sums[:, start], *(self.column(name) for name in ("variance", "deviation", "square"))]
+            columns = [self.sums[:, start], *(self.column(name) for name in ("variance", "deviation", "square"))]
         else:
             first = start + (1 if beta == NEAR[0] else 5)
-            found = list(self.sums[:, first : first + 4].T)
-        return At(*map(np.ascontiguousarray, found))
+            columns = list(self.sums[:, first : first + 4].T)
+        return BetaSums(*map(np.ascontiguousarray, columns))
 
     def __len__(self) -> int:
         return len(self.sums)
@@ -205,13 +205,13 @@ class Clusters:
         """Read a document that `to_dict` wrote."""
         sums = documents.list_of(documents.list_of(documents.numbers, COLUMNS, COLUMNS), 1)
         sharp = documents.list_of(documents.list_of(documents.numbers, len(RARE), len(RARE)), len(NEAR), len(NEAR))
-        found = documents.read("clusters", document, {"sums": sums, "sharp": documents.optional(sharp)})
-        rare = None if found["sharp"] is None else np.array(found["sharp"], dtype=np.float64)
-        made = cls(None, np.array(found["sums"], dtype=np.float64), rare)
+        fields = documents.read("clusters", document, {"sums": sums, "sharp": documents.optional(sharp)})
+        rare = None if fields["sharp"] is None else np.array(fields["sharp"], dtype=np.float64)
+        clusters = cls(None, np.array(fields["sums"], dtype=np.float64), rare)
         for name in ("n", "weight", "weight2", "variance", "deviation", "square"):
-            if not (made.column(name) >= 0.0).all():
+            if not (clusters.column(name) >= 0.0).all():
                 documents.refuse(f"must have sums of `{name}` of at least 0")
-        return made
+        return clusters
 
 
 def _written(sums: FloatArray) -> list[list[float | str | None]]:

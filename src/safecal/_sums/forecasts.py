@@ -1,4 +1,7 @@
-"""What forecasters look at beside ECD, as sums: where outcomes fall in a forecast, its scores, how wide it is."""
+"""What forecasters look at beside ECD, as sums: where outcomes fall in forecasts of numbers, of vectors and of draws.
+
+Beside that, scores and widths of a forecast of a number, correlations of one of a vector, and distances among draws.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,11 +11,15 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray
+from .scored import ArraySums
+from .summary import CLOSE
 
 __all__ = [
     "CELLS",
     "LEVELS",
     "MOST_AXES",
+    "DrawColumns",
+    "DrawSums",
     "ForecastColumns",
     "ForecastSums",
     "VectorColumns",
@@ -22,10 +29,25 @@ __all__ = [
 
 CELLS = 40  # of the probability integral transform: the ends of all intervals below lie between two of them
 LEVELS = (0.5, 0.8, 0.9, 0.95)  # of central intervals
-_SUMS = ("weight", "weight2", "crps", "spread", "error", "error2")
 MOST_AXES = 16  # of a vector that is looked at direction by direction
-_LARGEST = 1e100  # a squared error beyond which a row is left out: what is summed of it would be infinite
+_SUMS = ("weight", "weight2", "crps", "spread", "error", "error2")
 _MATRICES = ("white", "errors", "stated", "stated2", "factor")
+_LARGEST_SQUARE = 1e100  # a squared error beyond which a row is left out: what is summed of it would be infinite
+
+
+def _ranks(transform: FloatArray, weight: FloatArray) -> FloatArray:
+    """Return the weight of the rows in each cell of the transform."""
+    cell = np.minimum((transform * CELLS).astype(np.intp), CELLS - 1)
+    return np.bincount(cell, weights=weight, minlength=CELLS).astype(np.float64)
+
+
+def _require_ranks(ranks: FloatArray, weight: float, square: float) -> None:
+    """Refuse sums of a document whose ranks have not the weight of its rows."""
+    if not abs(ranks.sum() - weight) <= 1e-6 * weight or not 0.0 <= square <= weight * weight * CLOSE:
+        documents.refuse("must have the weight of its rows in its `ranks`")
+
+
+_read_ranks = documents.list_of(documents.between(0.0), CELLS, CELLS)
 
 
 @final
@@ -61,7 +83,7 @@ class ForecastColumns:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ForecastSums:
+class ForecastSums(ArraySums):
     """Sums of `ForecastColumns`, by weight; they merge with ``+``. Rows whose numbers are not finite are left out.
 
     Attributes
@@ -83,21 +105,7 @@ class ForecastSums:
             values = np.column_stack([c.crps, c.spread, c.error, c.error**2, c.widths, c.scores])
         good = np.isfinite(values).all(axis=1)
         w = np.ones(int(good.sum())) if weight is None else weight[good]
-        cell = np.minimum((c.transform[good] * CELLS).astype(np.intp), CELLS - 1)
-        ranks = np.bincount(cell, weights=w, minlength=CELLS)
-        return cls(ranks.astype(np.float64), np.concatenate([[w.sum(), w @ w], w @ values[good]]))
-
-    def __add__(self, other: object) -> Self:
-        if not isinstance(other, ForecastSums):
-            return NotImplemented
-        return type(self)(self.ranks + other.ranks, self.sums + other.sums)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ForecastSums):
-            return False
-        return np.array_equal(self.ranks, other.ranks) and np.array_equal(self.sums, other.sums)
-
-    __hash__ = None  # type: ignore[assignment]
+        return cls(_ranks(c.transform[good], w), np.concatenate([[w.sum(), w @ w], w @ values[good]]))
 
     def __repr__(self) -> str:
         return f"ForecastSums(crps={self.mean('crps'):.6g})"
@@ -120,23 +128,16 @@ class ForecastSums:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        return documents.document("forecast_sums", {"ranks": self.ranks.tolist(), "sums": self.sums.tolist()})
+        return documents.document("forecast_sums", self._lists())
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        count, size = documents.between(0.0), len(_SUMS) + 2 * len(LEVELS)
-        fields = {
-            "ranks": documents.list_of(count, CELLS, CELLS),
-            "sums": documents.list_of(documents.between(), size, size),
-        }
-        found = cls(
-            *(np.array(x, dtype=np.float64) for x in documents.read("forecast_sums", document, fields).values())
-        )
-        weight, square = found.sums[:2]
-        if not abs(found.ranks.sum() - weight) <= 1e-6 * weight or not 0.0 <= square <= weight * weight * 1.000001:
-            documents.refuse("must have the weight of its rows in its `ranks`")
-        return found
+        size = len(_SUMS) + 2 * len(LEVELS)
+        readers = {"ranks": _read_ranks, "sums": documents.list_of(documents.between(), size, size)}
+        sums = cls._of_lists(documents.read("forecast_sums", document, readers))
+        _require_ranks(sums.ranks, sums.sums[0], sums.sums[1])
+        return sums
 
 
 @final
@@ -168,7 +169,7 @@ class VectorColumns:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class VectorSums:
+class VectorSums(ArraySums):
     """Sums of `VectorColumns`, by weight; they merge with ``+``. Rows whose numbers are not finite are left out.
 
     Attributes
@@ -191,28 +192,16 @@ class VectorSums:
         c = columns
         with np.errstate(over="ignore", invalid="ignore"):
             nees = np.vecdot(c.white, c.white)
-            good = (nees < _LARGEST) & (c.error * c.error < _LARGEST).all(axis=1)
+            good = (nees < _LARGEST_SQUARE) & (c.error * c.error < _LARGEST_SQUARE).all(axis=1)
         w = np.ones(int(good.sum())) if weight is None else weight[good]
         white, error = c.white[good], c.error[good]
         factor = c.factor if len(c.factor) == 1 else c.factor[good]
         by_row = w if len(factor) == len(w) else np.array([w.sum()])
         stated = factor @ np.swapaxes(factor, 1, 2)
-        cell = np.minimum((c.transform[good] * CELLS).astype(np.intp), CELLS - 1)
-        ranks = np.bincount(cell, weights=w, minlength=CELLS).astype(np.float64)
         products = [(x * w[:, None]).T @ x for x in (white, error)]
         means = [np.tensordot(by_row, x, axes=1) for x in (stated, stated * stated, factor)]
-        return cls(ranks, np.array([w.sum(), w @ w, w @ (nees[good] ** 2)]), np.stack(products + means))
-
-    def __add__(self, other: object) -> Self:
-        if not isinstance(other, VectorSums):
-            return NotImplemented
-        return type(self)(self.ranks + other.ranks, self.sums + other.sums, self.matrices + other.matrices)
-
-    def __eq__(self, other: object) -> bool:
-        names = ("ranks", "sums", "matrices")
-        return isinstance(other, VectorSums) and all(np.array_equal(getattr(self, x), getattr(other, x)) for x in names)
-
-    __hash__ = None  # type: ignore[assignment]
+        sums = np.array([w.sum(), w @ w, w @ (nees[good] ** 2)])
+        return cls(_ranks(c.transform[good], w), sums, np.stack(products + means))
 
     def __repr__(self) -> str:
         return f"VectorSums({self.matrices.shape[1]} axes)"
@@ -228,36 +217,145 @@ class VectorSums:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        return documents.document("vector_sums", {name: getattr(self, name).tolist() for name in self.__slots__})
+        return documents.document("vector_sums", self._lists())
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         line = documents.list_of(documents.between(), 2, MOST_AXES)
-        fields = {
-            "ranks": documents.list_of(documents.between(0.0), CELLS, CELLS),
+        readers = {
+            "ranks": _read_ranks,
             "sums": documents.list_of(documents.between(0.0), 3, 3),
             "matrices": documents.list_of(documents.list_of(line, 2, MOST_AXES), len(_MATRICES), len(_MATRICES)),
         }
-        found = documents.read("vector_sums", document, fields)
-        many = len(found["matrices"][0])
-        if any(len(row) != many for matrix in found["matrices"] for row in matrix) or any(
-            len(matrix) != many for matrix in found["matrices"]
-        ):
+        fields = documents.read("vector_sums", document, readers)
+        if len({len(line) for matrix in fields["matrices"] for line in (matrix, *matrix)}) != 1:
             documents.refuse("must have square `matrices` of one size")
-        sums = cls(*(np.array(found[name], dtype=np.float64) for name in ("ranks", "sums", "matrices")))
-        weight, square, _ = sums.sums
-        outer = sums.matrices[:2]
-        even = np.abs(outer - np.swapaxes(outer, 1, 2)).max() <= 1e-6 * max(float(np.abs(outer).max()), 1e-300)
-        possible = even and np.linalg.eigvalsh(outer).min() >= -1e-6 * float(np.abs(outer).max())
-        if not abs(sums.ranks.sum() - weight) <= 1e-6 * weight or not 0.0 <= square <= weight * weight * 1.000001:
-            documents.refuse("must have the weight of its rows in its `ranks`")
+        sums = cls._of_lists(fields)
+        products = sums.matrices[:2]
+        largest = float(np.abs(products).max())
+        even = np.abs(products - np.swapaxes(products, 1, 2)).max() <= 1e-6 * max(largest, 1e-300)
+        possible = even and np.linalg.eigvalsh(products).min() >= -1e-6 * largest
+        _require_ranks(sums.ranks, sums.sums[0], sums.sums[1])
         if not possible:
             documents.refuse("must have products in its `matrices` that some errors have")
         return sums
 
 
-def read_sums(document: Any) -> ForecastSums | VectorSums:
-    """Read the sums of forecasts, of numbers or of vectors."""
-    of_vectors = isinstance(document, Mapping) and document.get("kind") == "safecal.vector_sums"
-    return VectorSums.from_dict(document) if of_vectors else ForecastSums.from_dict(document)
+@final
+@dataclass(frozen=True, slots=True)
+class DrawColumns:
+    """What is summed of draws of a number or of a vector of d components, one value a row.
+
+    Attributes
+    ----------
+    transform : ndarray of shape (n,)
+        The rank of the outcome among its draws from their centre, from 0 to 1.
+    distance, own, own2 : ndarray of shape (1 + d, n)
+        The squared distance of the outcome from the centre of the forecast, in units of the covariance of the draws,
+        and then of the variance along each axis; the same of the draws, each by all others, on average; and the
+        squares of those. Distances of outcomes and draws are equal on average for right draws, whatever their shape.
+    axes : tuple of ForecastColumns
+        The same draws along each axis: forecasts of a number.
+    """
+
+    transform: FloatArray
+    distance: FloatArray
+    own: FloatArray
+    own2: FloatArray
+    axes: tuple[ForecastColumns, ...]
+
+    def summed(self, weight: FloatArray | None) -> "DrawSums":
+        """Sum rows."""
+        return DrawSums.of(self, weight)
+
+
+_OF_DRAWS = ("ranks", "sums", "distances")
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class DrawSums:
+    """Sums of `DrawColumns`, by weight; they merge with ``+``. Rows whose numbers are not finite are left out.
+
+    Attributes
+    ----------
+    ranks : ndarray of shape (40,)
+        Weight of the rows in each cell of the transform.
+    sums : ndarray of shape (2,)
+        Weight, and its squares.
+    distances : ndarray of shape (1 + d, 6)
+        Together and along each axis: distances of outcomes and of draws, the squares of both, their product, and the
+        squares of the distances of single draws.
+    axes : tuple of ForecastSums
+        Of each axis.
+    """
+
+    ranks: FloatArray
+    sums: FloatArray
+    distances: FloatArray
+    axes: tuple[ForecastSums, ...]
+
+    @classmethod
+    def of(cls, columns: DrawColumns, weight: FloatArray | None) -> Self:
+        """Sum rows."""
+        c = columns
+        good = (np.abs(c.distance) < _LARGEST_SQUARE).all(axis=0) & (c.own2 < _LARGEST_SQUARE).all(axis=0)
+        w = np.ones(int(good.sum())) if weight is None else weight[good]
+        a, b = c.distance[:, good], c.own[:, good]
+        distances = np.stack([x @ w for x in (a, b, a * a, b * b, a * b, c.own2[:, good])], axis=1)
+        axes = tuple(axis.summed(weight) for axis in c.axes)
+        return cls(_ranks(c.transform[good], w), np.array([w.sum(), w @ w]), distances, axes)
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, DrawSums):
+            return NotImplemented
+        axes = tuple(a + b for a, b in zip(self.axes, other.axes, strict=True))
+        return type(self)(self.ranks + other.ranks, self.sums + other.sums, self.distances + other.distances, axes)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DrawSums) or self.axes != other.axes:
+            return False
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _OF_DRAWS)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"DrawSums({len(self.axes)} axes)"
+
+    def held(self, level: float) -> float:
+        """Return the weight of the rows whose ellipsoid of a level holds the outcome."""
+        return float(self.ranks[: round(level * CELLS)].sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        content = {name: getattr(self, name).tolist() for name in _OF_DRAWS}
+        return documents.document("draw_sums", content | {"axes": [axis.to_dict() for axis in self.axes]})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        readers = {
+            "ranks": _read_ranks,
+            "sums": documents.list_of(documents.between(0.0), 2, 2),
+            "distances": documents.list_of(documents.list_of(documents.between(), 6, 6), 2, 1 + MOST_AXES),
+            "axes": documents.list_of(ForecastSums.from_dict, 1, MOST_AXES),
+        }
+        fields = documents.read("draw_sums", document, readers)
+        ranks, sums, distances = (np.array(fields[name], dtype=np.float64) for name in _OF_DRAWS)
+        weight, square = sums.tolist()
+        _require_ranks(ranks, weight, square)
+        a, b, a2, b2, product, single2 = distances.T
+        bounds = ((a * a, weight * a2), (b * b, weight * b2), (product * product, a2 * b2), (b2, single2))
+        possible = np.all([b > 0.0, *(x <= bound * CLOSE for x, bound in bounds)], axis=0)
+        if len(distances) != 1 + len(fields["axes"]) or not (possible | (weight == 0.0)).all():
+            documents.refuse("must have `distances` that some draws have, together and along each axis")
+        return cls(ranks, sums, distances, tuple(fields["axes"]))
+
+
+def read_sums(document: Any) -> ForecastSums | VectorSums | DrawSums:
+    """Read the sums of forecasts: of numbers, of vectors, or of draws."""
+    kind = document.get("kind") if isinstance(document, Mapping) else None
+    if kind == "safecal.draw_sums":
+        return DrawSums.from_dict(document)
+    return VectorSums.from_dict(document) if kind == "safecal.vector_sums" else ForecastSums.from_dict(document)

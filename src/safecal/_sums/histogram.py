@@ -110,8 +110,8 @@ class Histogram:
 
 def _read_cells(value: Any) -> dict[int, list[float]]:
     """Read weight and weighted excess of cells that are not empty: the mean of each lies in it."""
-    found = documents.by_number(documents.list_of(documents.between(infinite=True), 2, 2), CELLS)(value)
-    for k, (count, total) in found.items():
+    cells = documents.by_number(documents.list_of(documents.between(infinite=True), 2, 2), CELLS)(value)
+    for k, (count, total) in cells.items():
         step = abs(k - SIDE)
         low, high = (float(_ENDS[step]), float(_ENDS[step + 1])) if step else (0.0, float(_ENDS[1]))
         mean = (total if k >= SIDE else -total) / count if 0.0 < count < math.inf else math.nan
@@ -119,14 +119,14 @@ def _read_cells(value: Any) -> dict[int, list[float]]:
         if not low * (1.0 - 1e-6) <= mean <= high * (1.0 + 1e-6):
             with documents.at(str(k)):
                 documents.refuse("must be a weight above 0, and its excess in this cell")
-    return found
+    return cells
 
 
 # What |excess| lies between in each step away from 0; the last has no end.
 _ENDS = np.append(((np.arange(SIDE + 1, dtype=np.int64) + FIRST) << 49).view(np.float64), math.inf)
 
 
-def _cells(excess: FloatArray) -> IndexArray:
+def _cell_numbers(excess: FloatArray) -> IndexArray:
     """Number the cells: the exponent and the first three binary digits of a float are what is wanted."""
     bits = np.ascontiguousarray(excess, dtype=np.float64).view(np.int64)
     step = ((bits & _MAGNITUDE) >> 49) - FIRST
@@ -141,7 +141,7 @@ def counted(scored: Scored, weight: FloatArray | None) -> FloatArray:
     if impossible.any():
         excess = np.where(impossible, 0.0, excess)
         w = np.where(impossible, 0.0, 1.0 if w is None else w)
-    cells = _cells(excess)
+    cells = _cell_numbers(excess)
     parts = (w, excess if w is None else w * excess)
     return np.stack([np.bincount(cells, weights=part, minlength=CELLS) for part in parts], axis=1)
 
@@ -153,8 +153,8 @@ def share_of_worst(cells: FloatArray, rows: float = 0.01) -> float:
     positive = float(gains.sum())
     if positive == 0.0:
         return math.nan
-    after = np.cumsum(counts)
-    part = np.clip((rows * after[-1] - (after - counts)) / counts, 0.0, 1.0)
+    cumulated = np.cumsum(counts)
+    part = np.clip((rows * cumulated[-1] - (cumulated - counts)) / counts, 0.0, 1.0)
     return float(part @ gains) / positive
 
 
@@ -166,7 +166,7 @@ def of_points(points: Points, weight: float) -> FloatArray:
     q = special.expit(-points.L)
     excess = (points.wrong - q) * points.L
     w = points.n * points.w
-    cells = _cells(excess)
+    cells = _cell_numbers(excess)
     sums: FloatArray = np.empty((2, CELLS))
     for k, part in enumerate((w, w * excess)):
         sums[k] = np.bincount(cells, weights=part, minlength=CELLS)

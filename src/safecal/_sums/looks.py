@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self, final
 
@@ -16,7 +16,7 @@ __all__ = ["Look", "are_ends", "decide"]
 @final
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One way to look at rows of which more than one number can be made, or which one number cannot acquit.
+    """One way to look at rows: where there are several ways, or where one alone must not call the rows SAFE or UNSAFE.
 
     Attributes
     ----------
@@ -25,12 +25,12 @@ class Look:
     seen : str
         How it sees, inside a sentence: ``"by the moments of the draws"``.
     condemns : bool, default True
-        Whether UNSAFE, found by this look, is UNSAFE. A look that overstates over-confidence must not.
+        Whether rows that are UNSAFE by this look are UNSAFE. A look that overstates over-confidence must not condemn.
     acquits : bool, default True
         Whether SAFE needs this look to be SAFE. If no look acquits, the rows are never SAFE. A look that understates
         over-confidence must not acquit.
     why : str, default ""
-        A sentence that says why it does not do both.
+        A sentence that says why it does not both condemn and acquit.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Look:
     why: str = ""
 
     def __add__(self, other: Self) -> Self:
-        """Look at rows of both: what one of them may not do, both together may not."""
+        """Look at rows of both: what one of them must not do, both together must not."""
         if self.name != other.name:
             hint = "keep such rows apart."
             raise MergeError(
@@ -95,7 +95,7 @@ def decide(looks: Sequence[Look], decisions: Sequence[Decision]) -> tuple[Decisi
         The look that decided, the first of several.
     """
     pairs = list(enumerate(zip(looks, decisions, strict=True)))
-    condemning = [i for i, (look, said) in pairs if look.condemns and said == "UNSAFE"]
+    condemning = [i for i, (look, decision) in pairs if look.condemns and decision == "UNSAFE"]
     if condemning:
         return "UNSAFE", condemning[0]
     acquitting = [i for i, (look, _) in pairs if look.acquits]
@@ -109,16 +109,3 @@ def are_ends(looks: Sequence[Look | None]) -> bool:
     """Tell whether two looks are the ends of a bound: the larger one can only acquit, the smaller one only condemn."""
     may = [(look.acquits, look.condemns) for look in looks if look is not None]
     return may == [(True, False), (False, True)]
-
-
-def unfitting_looks(look: Look | None, others: Sequence[Any], own: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with the tallies of other looks; None where nothing is."""
-    if others and look is None:
-        return "must not be there where the tally has no `look` of its own"
-    for other in others:
-        if other.look is None or other.others:
-            return "must have a `look` each, and no others of their own"
-        for name, value in own.items():
-            if getattr(other, name) != value:
-                return f"must have the same `{name}`, {value}"
-    return None

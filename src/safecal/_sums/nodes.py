@@ -20,7 +20,7 @@ __all__ = [
 
 AT_NEAR = [NODES.index(beta) for beta in NEAR]
 
-_OTHERS = ("surprises", "classes", "heaviest")
+_PLAIN_FIELDS = ("surprises", "classes", "heaviest")
 _COLUMNS = 6  # w times R and its three derivatives; w**2 times the second, w**3 times the third
 
 
@@ -83,7 +83,7 @@ class Nodes:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nodes):
             return False
-        same = all(getattr(self, name) == getattr(other, name) for name in _OTHERS)
+        same = all(getattr(self, name) == getattr(other, name) for name in _PLAIN_FIELDS)
         return same and np.array_equal(self.sums, other.sums, equal_nan=True)
 
     __hash__ = None  # type: ignore[assignment]
@@ -94,16 +94,16 @@ class Nodes:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         sums = [[documents.number(x) for x in row] for row in self.sums.tolist()]
-        return documents.document("nodes", {"sums": sums} | {name: getattr(self, name) for name in _OTHERS})
+        return documents.document("nodes", {"sums": sums} | {name: getattr(self, name) for name in _PLAIN_FIELDS})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("nodes", document, _FIELDS)
-        sums = np.array(found.pop("sums"), dtype=np.float64)
-        if found["classes"] and ((sums[:, [0, 2, 4]] < 0.0).any() or (sums[:, 1] > 0.0).any()):
+        fields = documents.read("nodes", document, _FIELDS)
+        sums = np.array(fields.pop("sums"), dtype=np.float64)
+        if fields["classes"] and ((sums[:, [0, 2, 4]] < 0.0).any() or (sums[:, 1] > 0.0).any()):
             documents.refuse("must have sums that fall, and ever more slowly, as classes have them")
-        return cls(sums, **found)
+        return cls(sums, **fields)
 
 
 _FIELDS: dict[str, Any] = {
@@ -159,8 +159,8 @@ class NodeTable:
         """The sums at the nodes, of shape (keys, 5, 6), as `Nodes` has them for all rows."""
         if self.weighted:
             return self.sums[:, :-1].reshape(len(self), len(NODES), 6)
-        found = self.sums.reshape(len(self), len(NODES), 4)
-        return np.concatenate([found, found[:, :, 2:]], axis=2)
+        sums = self.sums.reshape(len(self), len(NODES), 4)
+        return np.concatenate([sums, sums[:, :, 2:]], axis=2)
 
     @property
     def squared_mistakes(self) -> FloatArray | None:
@@ -212,15 +212,15 @@ class NodeTable:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         row = documents.record({"key": documents.key, "sums": documents.list_of(documents.numbers)})
-        fields = {"rows": documents.list_of(row, 1), "classes": documents.flag}
-        found = documents.read("node_table", document, fields)
-        rows = found["rows"]
+        readers = {"rows": documents.list_of(row, 1), "classes": documents.flag}
+        fields = documents.read("node_table", document, readers)
+        rows = fields["rows"]
         keys, widths = tuple(row["key"] for row in rows), {len(row["sums"]) for row in rows}
         with documents.at("rows"):
             if widths not in ({PLAIN}, {WEIGHTED}):
                 documents.refuse(f"must all have {PLAIN} sums, or {WEIGHTED} where rows have weights")
             documents.distinct(keys)
-        return cls(keys, np.array([row["sums"] for row in rows], dtype=np.float64), found["classes"])
+        return cls(keys, np.array([row["sums"] for row in rows], dtype=np.float64), fields["classes"])
 
 
 def node_sums(

@@ -1,9 +1,8 @@
-"""Columns of a block of rows, and their sums by key, put together as arrays: a million keys are no burden."""
+"""Columns of a block of rows, and sums as arrays: made by key, and put together; a million keys are no burden."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Self, final
 
@@ -12,17 +11,17 @@ import numpy as np
 from .._kernels.compiled import Runs, column_sums, counts
 from .._steady import steadied
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
-from .summary import COLUMN, OF_CLASSES, OPTIONAL, Summary
+from .summary import OF_CLASSES, completed
 
 __all__ = [
-    "known_surprisal",
+    "ArraySums",
     "Scored",
     "Together",
     "added",
-    "added_up",
-    "completed",
+    "key_order",
+    "known_surprisal",
     "merged",
-    "summaries",
+    "possible_weight",
     "summed",
     "union",
 ]
@@ -162,44 +161,32 @@ def summed(
     return completed(sums)
 
 
-def completed(sums: dict[str, FloatArray]) -> FloatArray:
-    """Arrange sums by key as `summaries` reads them, and add those that follow where rows have no weights."""
-    sums.setdefault("weight", sums["n"])
-    found = np.empty((len(sums["n"]), len(COLUMN)))
-    for k, name in enumerate(COLUMN):
-        column = sums.get(name)
-        found[:, k] = sums.get(LIKE.get(name, ""), _ABSENT.get(name, math.nan)) if column is None else column
-    return found
+class ArraySums:
+    """Sums that are arrays, one in each slot: they merge with ``+``, and are equal where all arrays are."""
 
+    __slots__: tuple[str, ...] = ()
 
-# Without weights, every power of a weight is 1; what is absent is 0 or NaN.
-LIKE = {
-    "weight2": "weight",
-    "weight3": "weight",
-    "sum_excess_weight2": "sum_excess",
-    "sum_excess_weight3": "sum_excess",
-    "sum_excess2_weight3": "sum_excess2_weight2",
-    "sum_varentropy_weight2": "sum_varentropy",
-}
-_ABSENT = dict.fromkeys(("n_impossible", "weight_impossible", "sum_numerical_variance_weight2"), 0.0)
+    def __add__(self, other: object) -> Self:
+        if type(other) is not type(self):
+            return NotImplemented
+        with np.errstate(over="ignore"):
+            return type(self)(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return False
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__slots__)
 
-def summaries(sums: FloatArray) -> tuple[Summary, ...]:
-    """Turn each row of a `summed` array into a Summary."""
-    return tuple(_summary(row) for row in sums.tolist())
+    __hash__ = None  # type: ignore[assignment]
 
+    def _lists(self) -> dict[str, Any]:
+        """Return the arrays as a document holds them."""
+        return {name: getattr(self, name).tolist() for name in self.__slots__}
 
-def _summary(row: Sequence[float]) -> Summary:
-    if row[0] == 0.0:
-        return Summary()
-    optional = (None if x != x else x for x in row[OPTIONAL:])
-    return Summary(int(row[0]), int(row[1]), *row[2:OPTIONAL], *optional)
-
-
-def added_up(sums: FloatArray) -> Summary:
-    """Add up the rows of a `summed` array."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return _summary(sums.sum(axis=0).tolist())
+    @classmethod
+    def _of_lists(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the sums whose arrays a document holds."""
+        return cls(*(np.array(fields[name], dtype=np.float64) for name in cls.__slots__))
 
 
 Keys = tuple[Hashable, ...]

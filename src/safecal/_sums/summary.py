@@ -1,4 +1,4 @@
-"""The sums that everything else is read off. They merge with ``+``."""
+"""The sums that everything else is read off: a `Summary`, or an array with a row for each key. Both merge with `+`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,21 @@ from .._types import FloatArray
 from ..errors import MergeError, RangeError
 
 __all__ = [
+    "CLOSE",
     "COLUMN",
+    "LIKE",
     "OF_CLASSES",
     "OPTIONAL",
+    "ZERO",
     "Summary",
+    "added_up",
     "adds_up",
     "as_sums",
+    "completed",
     "different_families",
     "incoherent",
     "read",
+    "summaries",
     "written",
 ]
 
@@ -98,7 +104,7 @@ class Summary:
         if math.isinf(self.sum_excess) or (self.sum_entropy is not None and math.isinf(self.sum_entropy)):
             raise RangeError(
                 "the surprise of these rows adds up to more than a float holds: some log-odds, errors or weights are "
-                "beyond all measure.\n\nHint: look at the largest of them; logits beyond 1e200 are no predictions."
+                "far too large.\n\nHint: look at the largest of them; logits beyond 1e200 are no predictions."
             )
 
     def __add__(self, other: Summary) -> Summary:
@@ -197,11 +203,11 @@ class Summary:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = cls(**_content(document))
-        wrong = incoherent(as_sums([found]))
+        summary = cls(**_content(document))
+        wrong = incoherent(as_sums([summary]))
         if wrong is not None:
             documents.refuse(wrong[1])
-        return found
+        return summary
 
 
 def different_families(name: str) -> MergeError:
@@ -222,13 +228,56 @@ OPTIONAL = COLUMN["sum_entropy"]  # from here on, sums that not every family has
 OF_CLASSES = ("predicted", "observed", "confidence", "correct", "brier")
 
 
-def as_sums(found: Sequence[Summary]) -> FloatArray:
+def as_sums(by_key: Sequence[Summary]) -> FloatArray:
     """Arrange summaries as a `summed` array: absent sums are NaN, and empty rows 0."""
-    rows = [[math.nan if (x := getattr(s, name)) is None else x for name in _NAMES] if s.n else _NOTHING for s in found]
+    rows = [
+        [math.nan if (x := getattr(s, name)) is None else x for name in _NAMES] if s.n else _NOTHING for s in by_key
+    ]
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(_NAMES))
 
 
 _NOTHING = [0.0] * len(_NAMES)
+
+
+def completed(sums: dict[str, FloatArray]) -> FloatArray:
+    """Arrange sums by key as `summaries` reads them, and add those that follow where rows have no weights."""
+    sums.setdefault("weight", sums["n"])
+    table = np.empty((len(sums["n"]), len(COLUMN)))
+    for k, name in enumerate(COLUMN):
+        column = sums.get(name)
+        table[:, k] = sums.get(LIKE.get(name, ""), _ABSENT.get(name, math.nan)) if column is None else column
+    return table
+
+
+# Without weights, every power of a weight is 1; what is absent is 0 or NaN.
+LIKE = {
+    "weight2": "weight",
+    "weight3": "weight",
+    "sum_excess_weight2": "sum_excess",
+    "sum_excess_weight3": "sum_excess",
+    "sum_excess2_weight3": "sum_excess2_weight2",
+    "sum_varentropy_weight2": "sum_varentropy",
+}
+ZERO = ("n_impossible", "weight_impossible", "sum_numerical_variance_weight2")
+_ABSENT = dict.fromkeys(ZERO, 0.0)
+
+
+def summaries(sums: FloatArray) -> tuple[Summary, ...]:
+    """Turn each row of a `summed` array into a Summary."""
+    return tuple(_summary(row) for row in sums.tolist())
+
+
+def _summary(row: Sequence[float]) -> Summary:
+    if row[0] == 0.0:
+        return Summary()
+    optional = (None if x != x else x for x in row[OPTIONAL:])
+    return Summary(int(row[0]), int(row[1]), *row[2:OPTIONAL], *optional)
+
+
+def added_up(sums: FloatArray) -> Summary:
+    """Add up the rows of a `summed` array."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return _summary(sums.sum(axis=0).tolist())
 
 
 def written(sums: FloatArray) -> Iterator[dict[str, Any]]:
@@ -253,10 +302,10 @@ _EMPTY = {name: getattr(Summary(), name) for name in _NAMES}
 
 
 def _content(document: Any) -> dict[str, Any]:
-    found = documents.read("summary", document, _FIELDS)
-    if found["n"] == 0 and found != _EMPTY:
+    content = documents.read("summary", document, _FIELDS)
+    if content["n"] == 0 and content != _EMPTY:
         documents.refuse("must have no sums where `n` is 0")
-    return found
+    return content
 
 
 def read(document: Any) -> list[float]:
@@ -267,17 +316,17 @@ def read(document: Any) -> list[float]:
 def adds_up(sums: FloatArray, total: Summary) -> str | None:
     """Tell which sum of a `summed` array is not that of a summary of the same rows; None where all are."""
     with np.errstate(all="ignore"):
-        wanted, found, size = as_sums([total])[0], sums.sum(axis=0), np.abs(sums).sum(axis=0)
+        wanted, totals, size = as_sums([total])[0], sums.sum(axis=0), np.abs(sums).sum(axis=0)
         square = np.nan_to_num(wanted[COLUMN["sum_excess2_weight2"]])
         # Sums in nats may cancel, so that rounding is measured by what was added, of which the squares tell.
         rounding = total.n + total.weight + total.weight3 + math.sqrt(total.n) * math.sqrt(square) + square**1.5
-        near = np.abs(found - wanted) <= 1e-6 * (size + np.abs(wanted)) + 1e-9 * rounding
-    exact = np.arange(len(found)) < 2  # counts
-    same = (found == wanted) | (near & ~exact) | (np.isnan(wanted) & (np.isnan(found) | (found == 0.0)))
+        near = np.abs(totals - wanted) <= 1e-6 * (size + np.abs(wanted)) + 1e-9 * rounding
+    exact = np.arange(len(totals)) < 2  # counts
+    same = (totals == wanted) | (near & ~exact) | (np.isnan(wanted) & (np.isnan(totals) | (totals == 0.0)))
     return None if same.all() else _NAMES[int((~same).argmax())]
 
 
-_CLOSE = 1.0 + 1e-6  # what rounding may do to sums
+CLOSE = 1.0 + 1e-6  # what rounding may do to sums
 
 
 def incoherent(sums: FloatArray) -> tuple[int, str] | None:
@@ -291,7 +340,7 @@ def incoherent(sums: FloatArray) -> tuple[int, str] | None:
         near = 1e-9 * weight
         bounds = {
             "`n_impossible` must not exceed `n`": (x["n_impossible"], n),
-            "`weight_impossible` must not exceed `weight`": (x["weight_impossible"], weight * _CLOSE),
+            "`weight_impossible` must not exceed `weight`": (x["weight_impossible"], weight * CLOSE),
             "`weight_impossible` must be 0 where `n_impossible` is": (
                 x["weight_impossible"],
                 np.where(x["n_impossible"] > 0.0, np.inf, 0.0),
@@ -318,7 +367,7 @@ def incoherent(sums: FloatArray) -> tuple[int, str] | None:
             "`sum_brier` must not exceed twice `weight`": (x["sum_brier"], 2.1 * weight),
         }
         for rule, (low, high) in bounds.items():
-            bad = low > high * _CLOSE + tiny  # not where a sum is absent, NaN
+            bad = low > high * CLOSE + tiny  # not where a sum is absent, NaN
             if bad.any():
                 return int(bad.argmax()), f"must add up: {rule}"
     return None

@@ -11,78 +11,81 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from .._checks.arrays import block
-from .._kernels.compiled import Sums, available, runs
+from .._kernels.compiled import KernelSums, available, runs
 from .._kernels.spectrum import coarse_confidences, coarse_spreads, top_moments
 from .._types import AnyArray, FloatArray, IndexArray
-from .causes import Axes, ClassSums
+from .causes import AxisSums, ClassSums, DirectionSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
-from .directions import DirectionSums
-from .drawn import DrawSums
-from .forecasts import ForecastSums, VectorSums
+from .forecasts import DrawSums, ForecastSums, VectorSums
 from .histogram import counted
 from .nodes import Nodes, Spectrum, node_sums
 from .ordered import Ordered
-from .scored import added_up, completed, possible_weight, summed
-from .splits import EVERY, Part, Split, by_key, occurring
-from .summary import COLUMN, Summary
+from .scored import possible_weight, summed
+from .splits import EVERY, BlockSums, Split, by_key, occurring
+from .summary import COLUMN, Summary, added_up, completed
 from .table import Table
 
 if TYPE_CHECKING:
     from ..families.predictions import Predictions
 
-__all__ = ["sweep", "sweep_all", "tabulate"]
+__all__ = ["sweep", "sweep_all", "table_of", "tabulate"]
 
 _T = TypeVar("_T")
-_LARGE = 32  # blocks of rows from which several threads pay; those of the compiled kernel are four times as long
+_LARGE = 32  # blocks of rows from which several threads pay; a quarter of it where the compiled kernel needs no columns
 _THREADS = min(4, os.cpu_count() or 1)  # results do not depend on it
 
 
 def sweep(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> tuple[Summary, list[Table]]:
     """Sum all rows, and the rows by the keys of each split, in one pass."""
 
-    def one(rows: slice) -> list[Part]:
-        quick = _quick(predictions, splits, rows, weight)
-        return _scored(predictions, splits, rows, weight) if quick is None else quick
+    def sum_block(rows: slice) -> list[BlockSums]:
+        quick = _sum_quickly(predictions, splits, rows, weight)
+        return _sum_scored(predictions, splits, rows, weight) if quick is None else quick
 
     totals = [np.zeros((split.size, len(COLUMN))) for split in splits] or [np.zeros((1, len(COLUMN)))]
-    for parts in in_order(one, predictions, weight is None):
+    for parts in in_order(sum_block, predictions, weight is None):
         for total, part in zip(totals, parts, strict=True):
             total[part.keys] += part.sums
     if not splits:
         return added_up(totals[0]), []
     for total in totals:
         total.flags.writeable = False  # so that a table need not copy it
-    tables = [split.table(total) for split, total in zip(splits, totals, strict=True)]
+    tables = [table_of(split, total) for split, total in zip(splits, totals, strict=True)]
     return tables[0].total, tables
 
 
-def in_order(one: Callable[[slice], _T], predictions: Predictions, quick: bool) -> Iterator[_T]:
+def table_of(split: Split, sums: FloatArray) -> Table:
+    """Return the table of a split from the sums of its keys."""
+    return Table(split.name, split.keys, sums, split.bins, split.top_label)
+
+
+def in_order(sum_block: Callable[[slice], _T], predictions: Predictions, quick: bool) -> Iterator[_T]:
     """Apply a function to every block; on threads where that pays, and in the order of the blocks."""
     blocks = list(predictions.row_blocks(quick))
     if len(blocks) < (_LARGE // 4 if quick else _LARGE) or not available():
-        yield from map(one, blocks)
+        yield from map(sum_block, blocks)
         return
     with ThreadPoolExecutor(_THREADS) as pool:
-        yield from pool.map(one, blocks)
+        yield from pool.map(sum_block, blocks)
 
 
-def _quick(
+def _sum_quickly(
     predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None
-) -> list[Part] | None:
+) -> list[BlockSums] | None:
     """Sum a block by the compiled kernel; None where it does not serve these rows."""
-    out: list[Part] = []
-    each: Sequence[Split | None] = splits or [None]
+    out: list[BlockSums] = []
     w = None if weight is None else block(weight, rows)
-    for split in each:
-        found = quick_part(predictions, split, rows, w)
-        if found is None:
+    splits_or_none: Sequence[Split | None] = splits or [None]
+    for split in splits_or_none:
+        part = quick_sums_of(predictions, split, rows, w)
+        if part is None:
             return None
-        out.append(found[0])
+        out.append(part[0])
     return out
 
 
-def quick_part(
+def quick_sums_of(
     predictions: Predictions,
     split: Split | None,
     rows: slice,
@@ -90,13 +93,13 @@ def quick_part(
     *,
     spectrum: bool = False,
     nodes: bool = False,
-) -> tuple[Part, Sums] | None:
+) -> tuple[BlockSums, KernelSums] | None:
     """Sum a block by one split, or all together, by the compiled kernel; None where it does not serve these rows.
 
     ``nodes`` asks for the nodes of a split by group, too.
     """
     edges = None if split is None else split.edges
-    index = None if split is None or edges is not None else split.before(rows)
+    index = None if split is None or edges is not None else split.early_index(rows)
     if split is not None and edges is None and index is None:
         return None
     keys: slice | IndexArray = EVERY
@@ -108,21 +111,23 @@ def quick_part(
     sums = predictions.quick_sums(
         rows, weight, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=spectrum, nodes=nodes
     )
-    return None if sums is None else (Part(keys, completed(sums.by_key)), sums)
+    return None if sums is None else (BlockSums(keys, completed(sums.by_key)), sums)
 
 
-def _scored(predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None) -> list[Part]:
+def _sum_scored(
+    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None
+) -> list[BlockSums]:
     """Sum a block by its scored rows. Those whose first keys are known beforehand are scored in their order."""
     first = splits[0] if splits else None
-    known = None if first is None else first.before(rows)
+    known = None if first is None else first.early_index(rows)
     if first is None or known is None:
         scored, w = predictions.weighted(rows, weight)
-        return [by_key(scored, w, s, rows) for s in splits] or [Part(EVERY, summed(scored, w))]
+        return [by_key(scored, w, s, rows) for s in splits] or [BlockSums(EVERY, summed(scored, w))]
     keys, known, size = occurring(known, first.size)
     order, sorted_runs = runs(known, size)
     where = rows.start + order
     scored, w = predictions.weighted(where, weight)
-    return [Part(keys, summed(scored, w, sorted_runs, size)), *(by_key(scored, w, s, where) for s in splits[1:])]
+    return [BlockSums(keys, summed(scored, w, sorted_runs, size)), *(by_key(scored, w, s, where) for s in splits[1:])]
 
 
 def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None) -> list[Table]:
@@ -133,16 +138,16 @@ def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray
 class _Block(NamedTuple):
     """What a block of rows gives."""
 
-    parts: list[Part]
+    parts: list[BlockSums]
     certain: int
     decimals: int
     spectrum: Spectrum | None
-    cells: FloatArray | None  # of a histogram
-    ordered: Ordered | None
-    top: Cells | None
-    clusters: Clustered | None
-    nodes: Part | None
-    axes: Axes | None = None
+    cells: FloatArray | None = None  # of a histogram
+    ordered: Ordered | None = None
+    top: Cells | None = None
+    clusters: Clustered | None = None
+    nodes: BlockSums | None = None
+    axes: AxisSums | None = None
     class_sums: ClassSums | None = None
     forecast: ForecastSums | VectorSums | DrawSums | None = None
     directions: DirectionSums | None = None
@@ -153,20 +158,21 @@ class Swept:
     """What one pass over rows gives."""
 
     sums: list[FloatArray]
-    certain: int
-    decimals: int
-    spectrum: Spectrum | None
-    cells: FloatArray | None  # of a histogram
-    ordered: Ordered | None
-    top: Cells | None
     clustering: Clustering | None
+    certain: int = 0
+    decimals: int = 0
+    spectrum: Spectrum | None = None
+    cells: FloatArray | None = None  # of a histogram
+    ordered: Ordered | None = None
+    top: Cells | None = None
     nodes: FloatArray | None = None
-    axes: Axes | None = None
+    axes: AxisSums | None = None
     class_sums: ClassSums | None = None
     forecast: ForecastSums | VectorSums | DrawSums | None = None
     directions: DirectionSums | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
+        """Add the sums of a block."""
         for total, part in zip(self.sums, new.parts, strict=True):
             total[part.keys] += part.sums
         self.certain += new.certain
@@ -187,13 +193,15 @@ class Swept:
 def sweep_all(
     predictions: Predictions, splits: Sequence[Split], weight: AnyArray | None, clustering: Clustering | None
 ) -> Swept:
-    def one(rows: slice) -> _Block:
+    """Sum all rows for a Tally, in one pass."""
+
+    def sum_block(rows: slice) -> _Block:
         quick = _quick_block(predictions, splits, rows, weight) if clustering is None else None
         return _scored_block(predictions, splits, rows, weight, clustering) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = Swept([np.zeros((size, len(COLUMN))) for size in sizes], 0, 0, None, None, None, None, clustering)
-    for k, new in enumerate(in_order(one, predictions, weight is None and clustering is None)):
+    total = Swept([np.zeros((size, len(COLUMN))) for size in sizes], clustering)
+    for k, new in enumerate(in_order(sum_block, predictions, weight is None and clustering is None)):
         total.absorb(new, k == 0)
     for sums in total.sums:
         sums.flags.writeable = False  # so that a table need not copy it
@@ -206,23 +214,23 @@ def _quick_block(
     """Sum a block by the compiled kernel; None where it does not serve these rows."""
     if weight is not None:
         return None
-    parts: list[Part] = []
-    found: _Block | None = None
-    nodes: Part | None = None
-    each: Sequence[Split | None] = splits or [None]
-    for split in each:
-        one = quick_part(predictions, split, rows, None, spectrum=not parts, nodes=True)
-        if one is None:
+    parts: list[BlockSums] = []
+    summed_block: _Block | None = None
+    nodes: BlockSums | None = None
+    splits_or_none: Sequence[Split | None] = splits or [None]
+    for split in splits_or_none:
+        quick = quick_sums_of(predictions, split, rows, None, spectrum=not parts, nodes=True)
+        if quick is None:
             return None
-        part, sums = one
+        part, sums = quick
         parts.append(part)
-        nodes = None if sums.nodes is None else Part(part.keys, sums.nodes)
-        if found is None:
+        nodes = None if sums.nodes is None else BlockSums(part.keys, sums.nodes)
+        if summed_block is None:
             assert sums.spectrum is not None
             decimals = predictions.decimals(rows) if sums.certain else 0
-            found = _Block(parts, sums.certain, decimals, Cells(sums.spectrum), None, None, None, None, None)
-    assert found is not None
-    return found._replace(nodes=nodes)
+            summed_block = _Block(parts, sums.certain, decimals, Cells(sums.spectrum))
+    assert summed_block is not None
+    return summed_block._replace(nodes=nodes)
 
 
 def _scored_block(
@@ -234,7 +242,7 @@ def _scored_block(
 ) -> _Block:
     """Sum a block by its scored rows."""
     scored, w, (spectrum, near, order, nodes, coarse) = predictions.scored_with_spectrum(rows, weight)
-    parts = [by_key(scored, w, split, rows) for split in splits] or [Part(EVERY, summed(scored, w))]
+    parts = [by_key(scored, w, split, rows) for split in splits] or [BlockSums(EVERY, summed(scored, w))]
     cells = None if isinstance(spectrum, Cells | WeightedCells) else counted(scored, w)
     clusters = None
     if clustering is not None:
@@ -245,8 +253,8 @@ def _scored_block(
     ordered = None
     if order is not None:
         occurs = np.bincount(order) > 0  # cells are few, so that this is faster than to sort them
-        found, index = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[order]
-        ordered = Ordered(predictions.ordered_on, found, summed(scored, w, index, len(found)))
+        cells_used, index = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[order]
+        ordered = Ordered(predictions.ordered_on, cells_used, summed(scored, w, index, len(cells_used)))
     top = None
     if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
         top = Cells(top_moments(scored.confidence, scored.correct))
@@ -256,14 +264,22 @@ def _scored_block(
     if nodes is not None and splits and splits[-1].groups:
         keys, index, size = occurring(splits[-1].index(scored, rows), splits[-1].size)
         wrong = np.zeros(len(scored)) if scored.correct is None else ~np.asarray(scored.correct, dtype=bool)
-        at_nodes = Part(keys, node_sums(nodes(), possible_weight(scored, w), w, wrong, index, size))
+        at_nodes = BlockSums(keys, node_sums(nodes(), possible_weight(scored, w), w, wrong, index, size))
     errors = predictions.axis_errors(rows)
-    axes = None if errors is None else Axes.of(errors, w)
-    classes = predictions.class_sums(rows, scored, w)
     columns = predictions.forecast_columns(rows)
-    forecast = None if columns is None else columns.summed(w)
     turned = predictions.direction_columns(rows)
     return _Block(
-        parts, certain, decimals, spectrum, cells, ordered, top, clusters, at_nodes, axes, classes, forecast,
-        None if turned is None else DirectionSums.of(turned, w),
-    )  # fmt: skip
+        parts,
+        certain,
+        decimals,
+        spectrum,
+        cells=cells,
+        ordered=ordered,
+        top=top,
+        clusters=clusters,
+        nodes=at_nodes,
+        axes=None if errors is None else AxisSums.of(errors, w),
+        class_sums=predictions.class_sums(rows, scored, w),
+        forecast=None if columns is None else columns.summed(w),
+        directions=None if turned is None else DirectionSums.of(turned, w),
+    )

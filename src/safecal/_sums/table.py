@@ -13,16 +13,27 @@ from .._checks.message import fail
 from .._steady import steadied
 from .._types import FloatArray, IndexArray
 from ..errors import DocumentError, MergeError, ShapeError
-from .bins import Bins
-from .scored import Together, added, added_up, summaries, union
-from .summary import COLUMN, OPTIONAL, Summary, as_sums, different_families, incoherent, read, written
-from .table_views import KeySummary, Reliability, arrow_stream, frame_of, key_label, table_columns
+from .scored import Together, added, union
+from .splits import Bins, bin_keys
+from .summary import (
+    COLUMN,
+    OPTIONAL,
+    Summary,
+    added_up,
+    as_sums,
+    different_families,
+    incoherent,
+    read,
+    summaries,
+    written,
+)
+from .table_views import KeySummary, ReliabilityByKey, arrow_stream, frame_of, key_label, table_columns
 
 if TYPE_CHECKING:
     from ..inference.results import Interval
     from ..judge.groups import GroupVerdict
 
-__all__ = ["Table", "bin_keys"]
+__all__ = ["Table"]
 
 _BLOCK = 4096  # summaries made at a time
 
@@ -30,7 +41,7 @@ _BLOCK = 4096  # summaries made at a time
 @final
 @steadied
 @dataclass(frozen=True, slots=True, eq=False)
-class Table(Reliability):
+class Table(ReliabilityByKey):
     """Summaries by key: one for each bin, or one for each group. They are held as one array of sums.
 
     Attributes
@@ -64,11 +75,11 @@ class Table(Reliability):
     _judge: Callable[[Hashable], GroupVerdict] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        given, wanted = np.asarray(self.sums), (len(self.keys), len(COLUMN))
-        if given.shape != wanted:
+        array, wanted = np.asarray(self.sums), (len(self.keys), len(COLUMN))
+        if array.shape != wanted:
             hint = "with a Summary for each key, use `Table.of_summaries(name, keys, summaries)`."
-            raise fail(ShapeError, "sums", f"must have the shape {wanted}", got=f"shape {given.shape}", hint=hint)
-        sums = given.astype(np.float64, copy=False)
+            raise fail(ShapeError, "sums", f"must have the shape {wanted}", got=f"shape {array.shape}", hint=hint)
+        sums = array.astype(np.float64, copy=False)
         empty = sums[:, 0] == 0.0
         if empty.any():  # 0 in every column, so that it changes nothing when it is added
             sums = np.where(empty[:, None], 0.0, sums)
@@ -123,17 +134,17 @@ class Table(Reliability):
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         return type(self), (self.name, self.keys, self.sums, self.bins, self.top_label)
 
-    def _what(self) -> tuple[str, Bins | None, bool]:
+    def _kind(self) -> tuple[str, Bins | None, bool]:
         return self.name, self.bins, self.top_label
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
-        same = self._what() == other._what() and self.keys == other.keys
+        same = self._kind() == other._kind() and self.keys == other.keys
         return same and np.array_equal(self.sums, other.sums, equal_nan=True)
 
     def __hash__(self) -> int:
-        return hash((*self._what(), self.keys))
+        return hash((*self._kind(), self.keys))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -149,25 +160,25 @@ class Table(Reliability):
     def items(self) -> Iterator[tuple[Hashable, KeySummary]]:
         """Iterate over pairs of key and Summary."""
         for start in range(0, len(self), _BLOCK):
-            some = slice(start, start + _BLOCK)
-            for key, summary in zip(self.keys[some], summaries(self.sums[some]), strict=True):
-                yield key, self._view(key, summary)
+            rows = slice(start, start + _BLOCK)
+            for key, summary in zip(self.keys[rows], summaries(self.sums[rows]), strict=True):
+                yield key, self._key_summary(key, summary)
 
     def __getitem__(self, key: Hashable) -> KeySummary:
         place = self._place(key)
-        return self._view(self.keys[place], summaries(self.sums[place : place + 1])[0])
+        return self._key_summary(self.keys[place], summaries(self.sums[place : place + 1])[0])
 
-    def _view(self, key: Hashable, summary: Summary) -> KeySummary:
+    def _key_summary(self, key: Hashable, summary: Summary) -> KeySummary:
         judge = self._judge
         return KeySummary(summary, None if judge is None else lambda: judge(key))
 
     def with_verdicts(self, judge: Callable[[Hashable], GroupVerdict]) -> Self:
         """Return the same table, the summaries of which answer with the verdict of their group."""
-        found = object.__new__(type(self))
+        judged = object.__new__(type(self))
         for name in self.__slots__:
-            object.__setattr__(found, name, getattr(self, name))
-        object.__setattr__(found, "_judge", judge)
-        return found
+            object.__setattr__(judged, name, getattr(self, name))
+        object.__setattr__(judged, "_judge", judge)
+        return judged
 
     def only(self, key: Hashable) -> Self:
         """Return the table of one group."""
@@ -237,14 +248,14 @@ class Table(Reliability):
         Table
             What ``+`` gives.
         """
-        if self._what() != other._what():
+        if self._kind() != other._kind():
             raise MergeError(
                 "tables must have the same bins or the same grouping; these two do not.\n\n"
                 "Hint: take the bins from one of them: `bins=table.bins`."
             )
         _same_family(self.sums, other.sums)
         sums = added(self.sums, other.sums, together)
-        return type(self)(self.name, together[0], _frozen(sums), self.bins, self.top_label)
+        return type(self)(self.name, together[0], _read_only(sums), self.bins, self.top_label)
 
     def __radd__(self, other: object) -> Self:
         return self if other == 0 else NotImplemented  # so that sum() works
@@ -269,7 +280,7 @@ class Table(Reliability):
     def take(self, order: IndexArray) -> Self:
         """Return some of the groups, in the order of their places."""
         keys = tuple(map(self.keys.__getitem__, order.tolist()))
-        return type(self)(self.name, keys, _frozen(self.sums[order]), None, self.top_label)
+        return type(self)(self.name, keys, _read_only(self.sums[order]), None, self.top_label)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; keys keep their order."""
@@ -280,8 +291,8 @@ class Table(Reliability):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("table", document, _FIELDS)
-        rows, bins = found["rows"], found["bins"]
+        fields = documents.read("table", document, _FIELDS)
+        rows, bins = fields["rows"], fields["bins"]
         keys = tuple(row["key"] for row in rows)
         sums = np.array([row["summary"] for row in rows], dtype=np.float64).reshape(len(rows), len(COLUMN))
         wrong = incoherent(sums)
@@ -296,7 +307,7 @@ class Table(Reliability):
                 keys = ends
             documents.distinct(keys)
         try:
-            return cls(found["name"], keys, sums, bins, found["top_label"])
+            return cls(fields["name"], keys, sums, bins, fields["top_label"])
         except MergeError as error:
             raise DocumentError(f"`rows` must be of one family: {error}") from error
 
@@ -368,7 +379,7 @@ def _same_family(a: FloatArray, b: FloatArray) -> None:
         raise different_families(_SUMS[OPTIONAL + int(differ.argmax())])
 
 
-def _frozen(sums: FloatArray) -> FloatArray:
+def _read_only(sums: FloatArray) -> FloatArray:
     """Let nobody write to sums that were made for a table, which then need not copy them."""
     sums.flags.writeable = False
     return sums
@@ -385,8 +396,3 @@ _FIELDS: dict[str, Any] = {
     "bins": documents.optional(Bins.from_dict),
     "top_label": documents.flag,
 }
-
-
-def bin_keys(bins: Bins) -> tuple[tuple[float, float], ...]:
-    """Return the ends of each bin."""
-    return tuple(zip(bins.edges[:-1], bins.edges[1:], strict=True))

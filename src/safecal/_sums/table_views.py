@@ -15,7 +15,7 @@ from .._optional import require
 from .._steady import steadied
 from .._types import BoolArray, FloatArray, Side, SideGiven
 from ..errors import MissingExtraError, UnavailableError
-from .bins import Bins
+from .splits import Bins
 from .summary import Summary
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ __all__ = [
     "LIBRARIES",
     "SIDES",
     "KeySummary",
-    "Reliability",
+    "ReliabilityByKey",
     "arrow_stream",
     "frame_of",
     "key_columns",
@@ -52,10 +52,10 @@ def frame_of(columns: Columns, library: str | None = None) -> Any:
     asked = LIBRARIES if library is None else (choice(library, "library", LIBRARIES),)
     for name in asked:
         try:
-            found = import_module(name)
+            frames = import_module(name)
         except ImportError:
             continue
-        return found.DataFrame({name: list(values) for name, values in columns.items()})
+        return frames.DataFrame({name: list(values) for name, values in columns.items()})
     what = " or ".join(name.capitalize() if name == "polars" else name for name in asked)
     raise MissingExtraError(f"`to_frame` needs {what}, which is not installed.\n\nHint: pip install {asked[-1]}")
 
@@ -99,22 +99,22 @@ def table_columns(table: Table, level: float = 0.95) -> dict[str, Sequence[Any]]
     """Return what is known of each key of a table."""
     if table.bins is not None:
         edges = table.bins.edges
-        found: dict[str, Sequence[Any]] = {f"{table.name}_low": edges[:-1], f"{table.name}_high": edges[1:]}
+        columns: dict[str, Sequence[Any]] = {f"{table.name}_low": edges[:-1], f"{table.name}_high": edges[1:]}
     else:
-        found = key_columns(table.name, table.keys, table.labels)
-    found |= {"n": table.n.tolist(), "n_impossible": table.n_impossible.tolist(), "share": table.weights.tolist()}
+        columns = key_columns(table.name, table.keys, table.labels)
+    columns |= {"n": table.n.tolist(), "n_impossible": table.n_impossible.tolist(), "share": table.weights.tolist()}
     if not np.isnan(table.column("sum_predicted")).any():
-        found |= {"predicted": table.predicted.tolist(), "observed": table.observed.tolist()}
-        found["esce"] = table.gaps.tolist()
+        columns |= {"predicted": table.predicted.tolist(), "observed": table.observed.tolist()}
+        columns["esce"] = table.gaps.tolist()
     if table.bins is None and not np.isnan(table.column("sum_entropy")).any():
-        found["nll"] = [summary.nll for summary in table.summaries]
+        columns["nll"] = [summary.nll for summary in table.summaries]
     intervals = table.intervals(level)
-    found |= {"ecd": table.ecd.tolist(), "ecd_low": [i.low for i in intervals]}
-    return found | {"ecd_high": [i.high for i in intervals]}
+    columns |= {"ecd": table.ecd.tolist(), "ecd_low": [i.low for i in intervals]}
+    return columns | {"ecd_high": [i.high for i in intervals]}
 
 
 @steadied
-class Reliability(ABC):
+class ReliabilityByKey(ABC):
     """Predicted beside observed, by key: what ECE and ESCE are read off."""
 
     __slots__ = ()
@@ -129,9 +129,9 @@ class Reliability(ABC):
     def _mean(self, name: str) -> FloatArray:
         """Return the mean of a column by key; NaN where empty, or where there is no such column."""
         weight = self.column("weight")
-        found = np.full(len(weight), np.nan)
-        np.divide(self.column(name), weight, out=found, where=weight != 0.0)
-        return found
+        means = np.full(len(weight), np.nan)
+        np.divide(self.column(name), weight, out=means, where=weight != 0.0)
+        return means
 
     @property
     def weights(self) -> FloatArray:

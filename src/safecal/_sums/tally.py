@@ -13,21 +13,19 @@ from .._checks.message import fail
 from .._steady import steadied
 from .._types import AnyArray, ArrayLike, By
 from ..errors import MergeError, ShapeError
-from .causes import Axes, ClassSums
-from .cells import Cells, Points, WeightedCells
+from .causes import AxisSums, ClassSums, DirectionSums
+from .cells import Cells, Order, Points, WeightedCells, order_of_cells
 from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
 from .clusters import Clusters
-from .directions import DirectionSums
-from .drawn import DrawSums
-from .forecasts import ForecastSums, VectorSums
+from .forecasts import DrawSums, ForecastSums, VectorSums
 from .histogram import Histogram, of_points, share_of_worst
 from .looks import Look
 from .nodes import NodeTable, Spectrum
-from .ordered import Order, Ordered, order_of_cells
-from .scored import added_up, key_order, union
+from .ordered import Ordered
+from .scored import key_order, union
 from .splits import Plan, by_bin, by_group
-from .summary import Summary
-from .sweep import sweep_all
+from .summary import Summary, added_up
+from .sweep import sweep_all, table_of
 from .table import Table
 from .tally_documents import FIELDS, LATER, PARTS, PLAIN, unfitting
 
@@ -85,7 +83,7 @@ class Tally:
         clusters. Documents do not hold them, and there are none beyond 500 000 pairs.
     class_names : tuple of str
         What the classes are called, or the axes of states, where they have names; up to 128.
-    axes : Axes or None
+    axes : AxisSums or None
         Errors of Gaussian states along each axis.
     class_sums : ClassSums or None
         How often each class was predicted and happened, for up to 32 classes with a column each; None where an early
@@ -96,7 +94,7 @@ class Tally:
     notes : tuple of str
         How the numbers came to be: sentences that stand beside every result.
     look : Look or None
-        How these sums look at the rows, where there are several ways, or where they may not do all that a verdict does.
+        How these sums look at the rows, where there are several ways, or where they must not condemn or not acquit.
     others : tuple of Tally
         The sums of other looks at the same rows.
     forecast : ForecastSums, VectorSums, DrawSums or None
@@ -132,7 +130,7 @@ class Tally:
     group_nodes: NodeTable | None = None
     cell_pairs: CellPairs | None = field(default=None, compare=False)
     class_names: tuple[str, ...] = field(default=(), compare=False)
-    axes: Axes | None = None
+    axes: AxisSums | None = None
     class_sums: ClassSums | None = None
     room: float | None = None
     notes: tuple[str, ...] = ()
@@ -203,37 +201,37 @@ class Tally:
         clustering = None
         if cluster is not None:
             clustering = Clustering(predictions, cluster, None if by is None else splits[-1])
-        found = sweep_all(predictions, splits, weight, clustering)
-        tables = [split.table(sums) for split, sums in zip(splits, found.sums, strict=False)]
-        most = predictions.bin_range("entropy")[1] if predictions.discrete else math.inf
+        swept = sweep_all(predictions, splits, weight, clustering)
+        tables = [table_of(split, sums) for split, sums in zip(splits, swept.sums, strict=False)]
+        most_entropy = predictions.bin_range("entropy")[1] if predictions.discrete else math.inf
         return cls(
-            predictions.family,
-            predictions.dimension,
-            most,
-            predictions.least_excess,
-            weight is not None,
-            tables[0].total if tables else added_up(found.sums[0]),
-            tables[0] if len(tables) > (by is not None) else None,
-            None if by is None else tables[-1],
-            None if clustering is None else clustering.clusters(),
-            found.spectrum,
-            None if found.cells is None else Histogram.of(found.cells),
-            found.ordered,
-            found.top,
-            found.certain,
-            found.decimals,
-            None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
-            None if found.nodes is None else NodeTable(tables[-1].keys, found.nodes, predictions.discrete),
-            None if clustering is None else clustering.cell_pairs(),
-            predictions.class_names,
-            found.axes,
-            found.class_sums,
-            predictions.room(weight),
-            predictions.notes,
-            predictions.look,
-            tuple(cls.of_checked(other, None, weight, by, cluster) for other in predictions.others),
-            found.forecast,
-            found.directions,
+            family=predictions.family,
+            dimension=1 if predictions.discrete else predictions.dimension,
+            most_entropy=most_entropy,
+            least_excess=predictions.least_excess,
+            weighted=weight is not None,
+            summary=tables[0].total if tables else added_up(swept.sums[0]),
+            bins=tables[0] if len(tables) > (by is not None) else None,
+            groups=None if by is None else tables[-1],
+            clusters=None if clustering is None else clustering.clusters(),
+            spectrum=swept.spectrum,
+            spread=None if swept.cells is None else Histogram.of(swept.cells),
+            ordered=swept.ordered,
+            top=swept.top,
+            n_certain=swept.certain,
+            decimals=swept.decimals,
+            pairs=None if clustering is None or by is None else clustering.pairs(tables[-1].keys),
+            group_nodes=None if swept.nodes is None else NodeTable(tables[-1].keys, swept.nodes, predictions.discrete),
+            cell_pairs=None if clustering is None else clustering.cell_pairs(),
+            class_names=() if predictions.has_odds else predictions.class_names,
+            axes=swept.axes,
+            class_sums=swept.class_sums,
+            room=None if predictions.has_odds else predictions.room(weight),
+            notes=predictions.notes,
+            look=predictions.look,
+            others=tuple(cls.of_checked(other, None, weight, by, cluster) for other in predictions.others),
+            forecast=swept.forecast,
+            directions=swept.directions,
         )
 
     @property
@@ -299,36 +297,32 @@ class Tally:
         if self.class_names and other.class_names and self.class_names != other.class_names:
             hint = "give both the same `labels=`, in one order."
             raise MergeError(f"tallies must have the same classes in the same order.\n\nHint: {hint}")
-        groups, group_nodes = _grouped(self, other)
+        groups, group_nodes = _merge_groups(self, other)
         ragged = self.room is not None or other.room is not None
-        return type(self)(
-            self.family,
-            self.dimension,
-            self.most_entropy,
-            self.least_excess,
-            self.weighted,
-            self.summary + other.summary,
-            _both(self.bins, other.bins, "bins"),
-            _limited(groups, "by"),
-            _limited(_both(self.clusters, other.clusters, "clusters"), "cluster"),
-            _both(self.spectrum, other.spectrum, "spectrum"),
-            _both(self.spread, other.spread, "spread"),
-            _both(self.ordered, other.ordered, "cells in order"),
-            _both(self.top, other.top, "cells of the likeliest class"),
-            self.n_certain + other.n_certain,
-            max(self.decimals, other.decimals),
-            None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
-            group_nodes,
-            None if self.cell_pairs is None or other.cell_pairs is None else self.cell_pairs + other.cell_pairs,
-            self.class_names or other.class_names,
-            _both(self.axes, other.axes, "errors by axis"),
-            None if self.class_sums is None or other.class_sums is None else self.class_sums + other.class_sums,
-            sum(tally.summary.weight * tally.vague_entropy for tally in (self, other)) if ragged else None,
-            tuple(dict.fromkeys((*self.notes, *other.notes))),
-            _both(self.look, other.look, "look"),
-            _others(self.others, other.others),
-            None if self.forecast is None or other.forecast is None else self.forecast + other.forecast,
-            None if self.directions is None or other.directions is None else self.directions + other.directions,
+        return replace(
+            self,
+            summary=self.summary + other.summary,
+            bins=_merge_part(self.bins, other.bins, "bins"),
+            groups=_few_keys(groups, "by"),
+            clusters=_few_keys(_merge_part(self.clusters, other.clusters, "clusters"), "cluster"),
+            spectrum=_merge_part(self.spectrum, other.spectrum, "spectrum"),
+            spread=_merge_part(self.spread, other.spread, "spread"),
+            ordered=_merge_part(self.ordered, other.ordered, "cells in order"),
+            top=_merge_part(self.top, other.top, "cells of the likeliest class"),
+            n_certain=self.n_certain + other.n_certain,
+            decimals=max(self.decimals, other.decimals),
+            pairs=None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
+            group_nodes=group_nodes,
+            cell_pairs=_merge_if_both(self.cell_pairs, other.cell_pairs),
+            class_names=self.class_names or other.class_names,
+            axes=_merge_part(self.axes, other.axes, "errors by axis"),
+            class_sums=_merge_if_both(self.class_sums, other.class_sums),
+            room=sum(tally.summary.weight * tally.vague_entropy for tally in (self, other)) if ragged else None,
+            notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
+            look=_merge_part(self.look, other.look, "look"),
+            others=_merge_others(self.others, other.others),
+            forecast=_merge_if_both(self.forecast, other.forecast),
+            directions=_merge_if_both(self.directions, other.directions),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -342,7 +336,7 @@ class Tally:
         content: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
         for name in (*PARTS, "group_nodes", "class_sums"):
-            content[name] = _document(getattr(self, name))
+            content[name] = _as_document(getattr(self, name))
         content["class_names"] = list(self.class_names)
         content |= {} if self.room is None else {"room": self.room}
         content |= {"notes": list(self.notes)} if self.notes else {}
@@ -356,34 +350,38 @@ class Tally:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         later = LATER | {"others": documents.list_of(cls.from_dict)}
-        found = documents.read("tally", document, FIELDS, later)
-        tally = cls(**found | {name: tuple(found.get(name, ())) for name in ("class_names", "notes", "others")})
+        fields = documents.read("tally", document, FIELDS, later)
+        tally = cls(**fields | {name: tuple(fields.get(name, ())) for name in ("class_names", "notes", "others")})
         for name, rule in unfitting(tally):
             with documents.at(name):
                 documents.refuse(rule)
         return tally
 
 
-def _document(part: Any) -> Any:
+def _as_document(part: Any) -> Any:
     return None if part is None else part.to_dict()
 
 
-def _both(a: Any, b: Any, name: str) -> Any:
+def _merge_part(a: Any, b: Any, name: str) -> Any:
     if (a is None) != (b is None):
         raise MergeError(f"tallies must hold the same parts; one of the two has no {name}.")
     return None if a is None else a + b
 
 
-def _others(a: tuple[Tally, ...], b: tuple[Tally, ...]) -> tuple[Tally, ...]:
+def _merge_if_both(a: Any, b: Any) -> Any:
+    return None if a is None or b is None else a + b
+
+
+def _merge_others(a: tuple[Tally, ...], b: tuple[Tally, ...]) -> tuple[Tally, ...]:
     if len(a) != len(b):
         raise MergeError("tallies must look at their rows in the same ways.\n\nHint: keep such rows apart.")
-    return tuple(one + other for one, other in zip(a, b, strict=True))
+    return tuple(mine + theirs for mine, theirs in zip(a, b, strict=True))
 
 
-def _grouped(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:
+def _merge_groups(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:
     """Add up what is kept by group; to find a million keys among others takes seconds, so it is done once."""
     if a.groups is None or b.groups is None:
-        return _both(a.groups, b.groups, "groups"), None
+        return _merge_part(a.groups, b.groups, "groups"), None
     together = union(a.groups.keys, b.groups.keys)
     groups = a.groups.plus(b.groups, together)
     if a.group_nodes is None or b.group_nodes is None:
@@ -393,7 +391,7 @@ def _grouped(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:
     return groups, a.group_nodes.plus(b.group_nodes, together)
 
 
-def _limited(part: Any, name: str) -> Any:
+def _few_keys(part: Any, name: str) -> Any:
     if part is not None and len(part) > MAX_KEYS:
         hint = "sums are kept for each of them; is it the right column?"
         raise fail(ShapeError, name, f"must have at most {MAX_KEYS} different values", got=f"{len(part)}", hint=hint)

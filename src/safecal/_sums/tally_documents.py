@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import documents
-from .causes import Axes, ClassSums
+from .causes import AxisSums, ClassSums, DirectionSums
 from .cells import Cells, WeightedCells
 from .clusters import Clusters
-from .directions import DirectionSums
-from .drawn import DrawSums, read_sums
-from .forecasts import VectorSums
+from .forecasts import DrawSums, VectorSums, read_sums
 from .histogram import Histogram
-from .looks import Look, unfitting_looks
+from .looks import Look
 from .nodes import Nodes, NodeTable, Spectrum
 from .ordered import Ordered
 from .summary import Summary, adds_up
@@ -75,29 +73,40 @@ def unfitting(tally: Tally) -> Iterator[tuple[str, str]]:
         yield "directions", f"must not have more than the weight {s.weight:.6g} of all rows"
     if isinstance(tally.forecast, DrawSums) and len(tally.forecast.axes) != tally.dimension:
         yield "forecast", f"must have {tally.dimension} axes, as many as `dimension` says"
-    wrong = unfitting_looks(tally.look, tally.others, {name: getattr(tally, name) for name in _SHARED})
-    if wrong is not None:
-        yield "others", wrong
+    yield from _unfitting_looks(tally)
 
 
 def _unfitting_spectrum(tally: Tally) -> Iterator[tuple[str, str]]:
+    """Find faults of the spectrum, and of the cells of the likeliest class."""
     spectrum, top = tally.spectrum, tally.top
-    most = tally.n - tally.summary.n_impossible
+    possible = tally.n - tally.summary.n_impossible
     if isinstance(spectrum, Cells if tally.weighted else WeightedCells):
         yield "spectrum", f"must be of rows {'with' if tally.weighted else 'without'} weights"
     if isinstance(spectrum, Nodes) and spectrum.surprises > tally.n:
         yield "spectrum", f"must not have more surprises than the {tally.n} rows"
-    told = spectrum.sums[2, 2] if isinstance(spectrum, Nodes) else math.nan
-    if not (math.isnan(told) or _near(told, tally.summary.sum_varentropy, 1e-6 * tally.n)):
+    varentropy = spectrum.sums[2, 2] if isinstance(spectrum, Nodes) else math.nan
+    if not (math.isnan(varentropy) or _near(varentropy, tally.summary.sum_varentropy, 1e-6 * tally.n)):
         yield "spectrum", "must have the varentropy of `summary` at the inverse temperature 1"
     for name, cells in (("spectrum", spectrum), ("top", top)):
         rows = cells.moments[..., 0].sum() if isinstance(cells, Cells | WeightedCells) else 0.0
-        if not rows <= (tally.n if name == "top" else most) * (1.0 + 1e-9):
-            yield name, f"must not have more rows in its cells than the {most} that are possible"
+        if not rows <= (tally.n if name == "top" else possible) * (1.0 + 1e-9):
+            yield name, f"must not have more rows in its cells than the {possible} that are possible"
 
 
-def _near(found: float, wanted: float, size: float = 0.0) -> bool:
-    return bool(abs(found - wanted) <= 1e-6 * (abs(wanted) + size))
+def _unfitting_looks(tally: Tally) -> Iterator[tuple[str, str]]:
+    """Find faults of the tallies of other looks at the same rows."""
+    if tally.others and tally.look is None:
+        yield "others", "must not be there where the tally has no `look` of its own"
+    for other in tally.others:
+        if other.look is None or other.others:
+            yield "others", "must have a `look` each, and no others of their own"
+        for name in _SHARED:
+            if getattr(other, name) != getattr(tally, name):
+                yield "others", f"must have the same `{name}`, {getattr(tally, name)}"
+
+
+def _near(value: float, wanted: float, size: float = 0.0) -> bool:
+    return bool(abs(value - wanted) <= 1e-6 * (abs(wanted) + size))
 
 
 def _read_spectrum(document: Any) -> Spectrum:
@@ -116,7 +125,7 @@ PARTS: dict[str, Callable[[Any], Any]] = {
     "spread": documents.optional(Histogram.from_dict),
     "ordered": documents.optional(Ordered.from_dict),
     "top": documents.optional(Cells.from_dict),
-    "axes": documents.optional(Axes.from_dict),
+    "axes": documents.optional(AxisSums.from_dict),
 }
 FIELDS: dict[str, Callable[[Any], Any]] = {
     "family": documents.text,

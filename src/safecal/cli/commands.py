@@ -1,53 +1,50 @@
-"""The commands about rows: those of files, ``safecal evaluate``, ``compare``, ``plan``; of a model that is run, ``lm``;
-and those of ``demo``.
+"""The commands about files of rows: ``safecal evaluate``, ``compare`` and ``plan``; and ``demo``.
 
 What only some of them need is imported when they run.
 """
 
 import argparse
 import json
+import re
 import shlex
-import sys
 import textwrap
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
 from .. import documents
-from .._checks.message import in_options
+from .._checks.message import in_options, worded
 from ..engines.batches import evaluate_batches
-from ..errors import DocumentError, FileError
+from ..errors import InputError
 from ..families.predictions import family_named
-from ..files import parsed_json, write_atomically
+from ..files import write_atomically
 from ..inputs.columns import Columns
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate
 from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
-from .options import limit_options
+from .options import LIMITS, RULES, limit_options
 from .outputs import check_outputs, command_line, write_plot
-from .table import Kept, TableFile, file_inputs
-from .terminal import Progress, say_verdict, searching
+from .table_file import KeptRows, TableFile, file_inputs, read_json
+from .terminal import gate_status, say_verdict, searching
 
-__all__ = ["GATE", "run_compare", "run_demo", "run_evaluate", "run_lm", "run_plan"]
+__all__ = ["run_compare", "run_demo", "run_evaluate", "run_plan"]
 
-GATE = {SAFE: 0, UNSAFE: 3}
-UNDETERMINED = 4
-WORSE_THAN_BASELINE = 5
-_SHOWN = 20  # groups
-_FIXED = 200_000  # rows up to which a report tries what fixes them: some seconds
+_WORSE_THAN_BASELINE = 5  # exit status
+_GROUPS_SHOWN = 20
+_GROUPS_MAPPED = 20  # up to so many, groups that alone are wrong have a map each
+_ROWS_FIXED = 200_000  # up to so many, a report tries what fixes them: some seconds
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
     """Say the verdict first, then the numbers, then the tables."""
     inputs = file_inputs(options.file) | {"--baseline": options.baseline}
     check_outputs(inputs=inputs, report=options.report, plot=options.plot, summary=options.summary)
-    before = None if options.baseline is None else _earlier(options.baseline)
+    earlier = None if options.baseline is None else _earlier(options.baseline)
     table = TableFile.opened(options.file, options, options.prob, options.logits)
-    kept = Kept(table.batches, min(_FIXED, options.max_rows)) if options.report else None
-    found = evaluate_batches(
-        kept or table.batches,
+    kept_rows = KeptRows(table.batches, min(_ROWS_FIXED, options.max_rows)) if options.report else None
+    evaluation = evaluate_batches(
+        kept_rows or table.batches,
         bins=options.bins if has_bins(table.columns, options) else None,
         bin_on=options.bin_on,
         strategy=options.strategy,
@@ -56,101 +53,136 @@ def run_evaluate(options: argparse.Namespace) -> int:
         progress=None if not table.columns.features else searching(),
         **limit_options(options),
     )
+    if table.left_out or table.source.doubts:
+        notes = (*table.left_out, *table.source.doubts, *evaluation.notes)
+        evaluation = replace(evaluation, tally=replace(evaluation.tally, notes=notes))
     baseline = None
-    if before is not None:
+    if earlier is not None:
         from ..judge.baseline import WORSE, Baseline
 
-        baseline = Baseline.of(found, before)
+        baseline = Baseline.of(evaluation, earlier)
     if options.gate:
-        options.decided = GATE.get(found.verdict.decision, UNDETERMINED)
-        if baseline is not None and baseline.decision == WORSE and found.verdict.decision != UNSAFE:
-            options.decided = WORSE_THAN_BASELINE
+        options.decided = gate_status(evaluation.verdict.decision)
+        if baseline is not None and baseline.decision == WORSE and evaluation.verdict.decision != UNSAFE:
+            options.decided = _WORSE_THAN_BASELINE
     if options.report:
         from ..report import write_report
         from .recalibrate import fix_of
 
-        assert kept is not None
-        fix, line = fix_of(found, kept.whole(), table, options)
+        assert kept_rows is not None
+        rows, command = kept_rows.whole(), _fix_command(evaluation, table, options)
+        fix = None if rows is None or command is None else fix_of(rows, options, _has_maps(evaluation))
         write_report(
-            found, options.report, title=options.title, source=table.source.name, command=command_line(), fix=fix,
-            fix_command=line,
+            evaluation, options.report, title=options.title, source=table.source.name, command=command_line(), fix=fix,
+            fix_command=command,
         )  # fmt: skip
     if options.plot:
-        write_plot(found.plot(), options.plot)
-    left_out = _left_out(table)
+        write_plot(evaluation.plot(), options.plot)
     if options.summary:
-        from .summary import summary_markdown
+        from .markdown import summary_markdown
 
-        text = summary_markdown(
-            found, source=table.source.name, title=options.title, baseline=baseline, notes=left_out
-        )  # fmt: skip
+        text = summary_markdown(evaluation, source=table.source.name, title=options.title, baseline=baseline)
         write_atomically(options.summary, text)
-    for line in left_out:
-        print(f"safecal: {line}", file=sys.stderr)
+    table.say_left_out()
     if options.json:
-        more = {} if baseline is None else {"baseline": baseline.to_dict()}
-        print(json.dumps(found.to_dict() | more, indent=2, allow_nan=False))
+        with_baseline = {} if baseline is None else {"baseline": baseline.to_dict()}
+        print(json.dumps(evaluation.to_dict() | with_baseline, indent=2, allow_nan=False))
     else:
-        say_verdict(_text(found, options, table))
+        say_verdict(_text(evaluation, options, table))
         if baseline is not None:
             print(f"\n{baseline!r}")
     return int(options.decided)
 
 
-def _left_out(table: TableFile) -> list[str]:
-    """Say how many rows were left out, where some were."""
-    reader = table.reader
-    if reader.first_dropped is None:
-        return []
-    rows = "row" if reader.rows == 1 else "rows"
-    where = table.source.place(reader.first_dropped) or f"row {reader.first_dropped}"
-    return [f"left out {reader.dropped} of {reader.rows} {rows} with missing values, the first at {where}."]
-
-
 def has_bins(columns: Columns, options: argparse.Namespace) -> bool:
-    """Tell whether rows have bins: those of a number only by quantiles of their entropy, where that is asked for."""
+    """Tell whether rows get bins; forecasts of a number only do where quantiles of their entropy are asked for."""
     return columns.of_classes or (columns.form == "gaussian" and options.strategy == "quantile")
 
 
 def _earlier(path: str) -> Evaluation:
     """Read the document of an earlier evaluation."""
-    try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"`--baseline` could not be read: {error}.") from error
-    try:
-        document = parsed_json(content)
-    except DocumentError as error:
-        hint = "write it with `safecal evaluate FILE --json > evaluation.json`."
-        raise DocumentError(f"`--baseline` must be a JSON document; {path} is not.\n\nHint: {hint}") from error
+    document = read_json(path, "safecal evaluate FILE --json > evaluation.json")
     with documents.of_file(path):
         return Evaluation.from_dict(document)
 
 
-def _text(found: Evaluation, options: argparse.Namespace, table: TableFile) -> str:
-    shown, more = found, 0
-    if found.groups is not None and len(found.groups) > _SHOWN:
-        more = len(found.groups) - _SHOWN
-        shown = replace(found, tally=replace(found.tally, groups=found.groups.worst_first(_SHOWN)))
-    lines = [in_options(repr(shown), recalibrates=family_named(found.family).discrete)]
-    if more:
-        lines.append(f"and {more} more groups: all of them are in `--json`.")
-    lines.append(_methods(found, options))
+def _text(evaluation: Evaluation, options: argparse.Namespace, table: TableFile) -> str:
+    shown, hidden = evaluation, 0
+    if evaluation.groups is not None and len(evaluation.groups) > _GROUPS_SHOWN:
+        hidden = len(evaluation.groups) - _GROUPS_SHOWN
+        worst = evaluation.groups.worst_first(_GROUPS_SHOWN)
+        shown = replace(evaluation, tally=replace(evaluation.tally, groups=worst))
+    text = repr(shown)
+    if "`" in text:  # it quotes what is typed in Python
+        text = in_options(text, recalibrates=family_named(evaluation.family).discrete)
+    lines = [text]
+    if hidden:
+        lines.append(f"and {hidden} more groups: all of them are in `--json`.")
+    lines.append(_methods(evaluation, options))
     for name, path in (("report", options.report), ("picture", options.plot), ("summary", options.summary)):
         if path:
             lines.append(f"{name}: {visible(path)}")
     # Where something impossible happened, no map is fitted; and what came through a pipe is gone.
-    if found.verdict.decision == UNSAFE and not found.summary.n_impossible and not table.source.once:
-        from .recalibrate import fix_command
-
-        line = fix_command(found, table, options)
-        lines += [] if line is None else [f"what fixes it: {visible(line)}"]
+    if evaluation.verdict.decision == UNSAFE and not evaluation.summary.n_impossible and not table.source.once:
+        line = _fix_command(evaluation, table, options)
+        lines += [] if line is None else ["what fixes it:", visible(line)]  # alone, to be copied
+        python = _fix_in_python(evaluation, table)
+        lines += [] if python is None else ["what fixes it, in Python:", visible(python, keep="\n")]
     return "\n".join(lines)
 
 
-def _methods(found: Evaluation, options: argparse.Namespace) -> str:
-    text = f"Methods. Interval of ECD: {found.interval.method}. Temperature: {found.temperature.method}. "
-    text += f"Test: {found.test.method} ({found.test.reason})."
+def _has_maps(evaluation: Evaluation) -> bool:
+    """Tell whether each group has a map of its own: only where groups are what is wrong."""
+    diagnosis = evaluation.verdict.diagnosis
+    alone = diagnosis is not None and diagnosis.cause == "only a group"
+    return alone and evaluation.groups is not None and len(evaluation.groups) <= _GROUPS_MAPPED
+
+
+def _fix_command(evaluation: Evaluation, table: TableFile, options: argparse.Namespace) -> str | None:
+    """Return the command that recalibrates the same rows, every column named; None where there is nothing to fix."""
+    columns = table.columns
+    one_label = columns.of_classes and not columns.outcomes  # several labels a row are recalibrated one by one
+    if evaluation.verdict.decision == SAFE or not one_label:
+        return None
+    assert columns.y_true is not None
+    form = "--logits" if columns.form == "logits" else "--prob"
+    words = ["safecal", "recalibrate", *options.file]
+    if table.source.has_known_columns:
+        words += [] if options.normalise == "none" else ["--normalise", options.normalise]
+        words += [] if options.tokenizer is None else ["--tokenizer", options.tokenizer]
+    else:
+        words += ["--y", columns.y_true, *(word for name in columns.values for word in (form, name))]
+        words += [word for label in columns.labels or () for word in ("--label", label)]
+    words += [word for name in (columns.by if _has_maps(evaluation) else ()) for word in ("--by", name)]
+    for name in ("cluster", "sample_weight", "pos_label", "clip", "format", "sep"):
+        value = getattr(options, name)
+        words += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--drop-missing"] if columns.drop_missing else []
+    words += ["--verbalised"] if columns.grid is not None else []
+    for name, limit in LIMITS.items():
+        value = getattr(options, name.removeprefix("--").replace("-", "_"))
+        words += [] if value == limit.default else [name, f"{value:g}"]
+    words += [] if options.rule == RULES[0] else ["--rule", options.rule]
+    return shlex.join([*words, "--save", "calibrator.json"])
+
+
+def _fix_in_python(evaluation: Evaluation, table: TableFile) -> str | None:
+    """Return what no command does: the lines that widen forecasts of a number; None of other rows and other files."""
+    columns = table.columns
+    if columns.form != "gaussian" or columns.spread is None or columns.axes or not table.source.name.endswith(".csv"):
+        return None
+    kind, spread = columns.spread[0], columns.spread[1]
+    rows = f"safecal.gaussian(rows[{columns.y_true!r}], rows[{columns.values[0]!r}], {kind}=rows[{spread!r}])"
+    by = columns.by[0] if _has_maps(evaluation) and len(columns.by) == 1 else None
+    named = {"by": by, "cluster": columns.cluster, "sample_weight": columns.sample_weight}
+    rows += "".join(f", {name}=rows[{column!r}]" for name, column in named.items() if column is not None)
+    read = f"rows = pandas.read_csv({table.source.name!r})"
+    return f"import pandas, safecal\n{read}\nprint(safecal.recalibrate({rows}))"
+
+
+def _methods(evaluation: Evaluation, options: argparse.Namespace) -> str:
+    text = f"Methods. Interval of ECD: {evaluation.interval.method}. Temperature: {evaluation.temperature.method}. "
+    text += f"Test: {evaluation.test.method} ({evaluation.test.reason})."
     return "\n" + textwrap.fill(text, 78, break_on_hyphens=False)
 
 
@@ -159,14 +191,19 @@ def run_compare(options: argparse.Namespace) -> int:
     from ..judge.paired import compare
 
     check_outputs(inputs={"a": options.a, "b": options.b}, report=options.report, plot=options.plot)
-    a = TableFile.opened(options.a, options, options.prob, options.logits).whole()
-    second = (options.prob_b, options.logits_b)
-    if not any(second):
-        second = (options.prob, options.logits)
-    b = TableFile.opened(options.b, options, *second).whole()
-    found = compare(
-        a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.sample_weight, level=options.level
-    )  # fmt: skip
+    first = TableFile.opened(options.a, options, options.prob, options.logits)
+    a = first.whole()
+    second_model = (options.prob_b, options.logits_b)
+    if not any(second_model):
+        second_model = (options.prob, options.logits)
+    second = TableFile.opened(options.b, options, *second_model)
+    b = second.whole()
+    try:
+        comparison = compare(
+            a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.sample_weight, level=options.level
+        )
+    except InputError as error:
+        raise _about_files(error, first, second) from error
     if options.report or options.plot:
         shared = {"cluster": a.cluster, "sample_weight": a.sample_weight, "level": options.level}
         sides = compare(*(batch.predictions.evaluate(**shared) for batch in (a, b)))
@@ -174,14 +211,37 @@ def run_compare(options: argparse.Namespace) -> int:
         from ..report import write_comparison
 
         names = f"{options.a} (a) and {options.b} (b)"
-        write_comparison(found, options.report, sides=sides, source=names, command=command_line())
+        write_comparison(comparison, options.report, sides=sides, source=names, command=command_line())
     if options.plot:
-        write_plot(found.plot(sides=sides), options.plot)
-    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+        write_plot(comparison.plot(sides=sides), options.plot)
+    print(json.dumps(comparison.to_dict(), indent=2, allow_nan=False) if options.json else comparison)
     for name, path in (("report", options.report), ("picture", options.plot)):
         if path and not options.json:
             print(f"{name}: {visible(path)}")
     return 0
+
+
+def _about_files(error: InputError, first: TableFile, second: TableFile) -> InputError:
+    """Return an error that names files and a column where it named arguments, and labels as files have them."""
+    complaint = error.complaint
+    if complaint is None or complaint.argument != "b":
+        return error
+    columns = first.columns
+    other = "another" if columns.pos_label is not None else "0"
+    typed = {"`a`": f"`{first.source.name}`", "False": other, "True": str(columns.pos_label or 1)}
+    if columns.y_true is not None:
+        typed |= dict.fromkeys(("`y_true`", "`x_true`"), f"`{columns.y_true}`")
+
+    def named(text: str | None) -> str | None:
+        return None if text is None else re.sub("|".join(typed), lambda word: typed[word[0]], text)
+
+    hint = "give both files the same rows in the same order."
+    place = None if complaint.place is None else f"{complaint.place}, counting from 0"
+    return worded(
+        error,
+        replace(complaint, argument=second.source.name, rule=named(complaint.rule) or "", got=named(complaint.got),
+                place=place, hint=hint),
+    )  # fmt: skip
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -191,47 +251,9 @@ def run_plan(options: argparse.Namespace) -> int:
     check_outputs(inputs={"file": options.file})
     rows = TableFile.opened(options.file, options, options.prob, options.logits).whole()
     tally = rows.predictions.tally(sample_weight=rows.sample_weight, cluster=rows.cluster, bins=None)
-    found = rows_needed(tally, power=options.power, **limit_options(options))
-    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if options.json else found)
+    plan = rows_needed(tally, power=options.power, **limit_options(options))
+    print(json.dumps(plan.to_dict(), indent=2, allow_nan=False) if options.json else plan)
     return 0
-
-
-def run_lm(options: argparse.Namespace) -> int:
-    """Let a language model score texts, and say the verdict."""
-    from ..compat.huggingface import run_language_model
-
-    check_outputs(inputs={"file": options.file}, report=options.report)
-    with Progress(None) as progress:
-
-        def tell(done: int, total: int) -> None:
-            progress.total = total
-            progress.add(done - progress.rows)
-
-        found = run_language_model(
-            options.model, options.file, text=options.text, column=options.field, window=options.window,
-            stride=options.stride, batch_size=options.batch_size, revision=options.revision, device=options.device,
-            cache=options.cache, progress=tell,
-        )  # fmt: skip
-    result = found.evaluate(by=options.by, **limit_options(options))
-    if options.gate:
-        options.decided = GATE.get(result.verdict.decision, UNDETERMINED)
-    if options.report:
-        from ..report import write_report
-
-        write_report(
-            result, options.report, title=options.title or "Is this language model over-confident?",
-            source=options.file, command=command_line(), texts=found.marked(),
-        )  # fmt: skip
-    if options.json:
-        print(json.dumps(result.to_dict(), indent=2, allow_nan=False))
-        return int(options.decided)
-    lines = [in_options(repr(result), recalibrates=False)]
-    if found.resumed:
-        lines.append(f"\n{found.resumed} tokens had been scored by an earlier run.")
-    if options.report:
-        lines.append(f"report: {visible(options.report)}")
-    say_verdict("\n".join(lines))
-    return int(options.decided)
 
 
 def run_demo(options: argparse.Namespace) -> int:

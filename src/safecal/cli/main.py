@@ -1,9 +1,12 @@
 """Start here: read the command, run it, turn errors into one message and an exit status."""
 
 import argparse
+import gc
 import signal
 import sys
+import textwrap
 from collections.abc import Sequence
+from functools import partial
 
 from ..errors import SafecalError
 from ..visible import visible
@@ -14,6 +17,7 @@ __all__ = ["ERROR", "entry", "main"]
 
 ERROR = 2
 _HINT = "\n\nHint: "
+_WIDTH = 79  # columns of a terminal
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -39,7 +43,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # --help, words that cannot be, a request to stop
         return stop.code if isinstance(stop.code, int) else ERROR
     except SafecalError as error:
-        print(f"safecal: {_told(error)}", file=sys.stderr)
+        print(_for_terminal(f"safecal: {_worded(error)}"), file=sys.stderr)
     except OSError as error:
         where = f" {error.filename!r}" if error.filename is not None else ""
         print(f"safecal: the system refused{where}: {error.strerror or error}.", file=sys.stderr)
@@ -49,8 +53,16 @@ def _run(argv: Sequence[str] | None) -> int:
     return options.decided or ERROR
 
 
-def _told(error: SafecalError) -> str:
-    """Return a message and its hint: two lines of their own, whatever stands in the names that they tell of."""
+def _for_terminal(text: str) -> str:
+    """Return a message in lines that fit a terminal, if one shows it; a command to be copied stays in one piece."""
+    if not sys.stderr.isatty():
+        return text
+    fill = partial(textwrap.fill, width=_WIDTH, break_on_hyphens=False, break_long_words=False)
+    return "\n".join(line if line.startswith("Hint: safecal ") else fill(line) for line in text.split("\n"))
+
+
+def _worded(error: SafecalError) -> str:
+    """Return a message and its hint on lines of their own, whatever characters stand in the names that they quote."""
     from .._checks.message import in_options
 
     start = str(error).rfind(_HINT)
@@ -60,6 +72,7 @@ def _told(error: SafecalError) -> str:
 
 def entry() -> None:
     """Run as a program of its own: a request to stop lets go of unfinished files first."""
+    gc.set_threshold(50_000)  # modules make many objects, and all of them stay
     open_closed()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

@@ -22,7 +22,7 @@ from ..errors import FileError
 from ..files import write_atomically
 
 __all__ = [
-    "Place",
+    "NamedFile",
     "ReadFolder",
     "check_outputs",
     "command_line",
@@ -67,22 +67,22 @@ def check_outputs(
     for path in named.values():
         if path is not None:
             _check_folder(path)
-    _check_apart(
+    _check_distinct(
         [
-            *(Place.of("--store", path) for path in store),  # first: of two outputs the later is the one to change
-            *(Place.of(word, path) for word, path in named.items() if path is not None),
-            *(Place.of("--out", str(path), folder=True) for path in out),
+            *(NamedFile.of("--store", path) for path in store),  # first: of two outputs the later is the one to change
+            *(NamedFile.of(word, path) for word, path in named.items() if path is not None),
+            *(NamedFile.of("--out", str(path), folder=True) for path in out),
             *_standard_output(),
         ],
-        [Place.read(word, path) for word, path in (inputs or {}).items() if path is not None],
+        [NamedFile.read(word, path) for word, path in (inputs or {}).items() if path is not None],
         folders,
     )
     if plot is not None:
         if Path(plot).suffix.lower() not in _PICTURES:
-            raise FileError(f"a picture is written as {', '.join(_PICTURES)}; got {plot}.")
+            raise FileError(f"`--plot` must end in {', '.join(_PICTURES)}; got {plot}.")
         require("matplotlib", "`--plot` draws with Matplotlib", "cli")
     if table is not None and Path(table).suffix.lower() not in _TABLES:
-        raise FileError(f"rows are written as {', '.join(_TABLES)}; got {table}.")
+        raise FileError(f"`--out` must end in {', '.join(_TABLES)}; got {table}.")
 
 
 def _check_folder(path: str) -> None:
@@ -162,8 +162,8 @@ def _without_formulas(frame: Any) -> Any:
         formula = text.str.contains(_FORMULA) & text.str.strip_chars().cast(pl.Float64, strict=False).is_null()
         return pl.when(formula).then(pl.lit("'") + text).otherwise(text).alias(name)
 
-    found = frame.with_columns([harmless(name) for name, kind in frame.schema.items() if kind in words])
-    return found.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})
+    frame = frame.with_columns([harmless(name) for name, kind in frame.schema.items() if kind in words])
+    return frame.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})
 
 
 def command_line() -> str:
@@ -183,31 +183,31 @@ _EXAMPLE_ENDINGS = {
 
 @final
 @dataclass(frozen=True, slots=True)
-class Place:
+class NamedFile:
     """A file that the command line names, and the word it is named with."""
 
     word: str
     path: str | None  # none of standard input and output
-    found: os.stat_result | None
+    status: os.stat_result | None  # none where nothing is there
     folder: bool = False  # whether the word names the folder of the file
 
     @classmethod
-    def of(cls, word: str, path: str, *, folder: bool = False) -> Place:
+    def of(cls, word: str, path: str, *, folder: bool = False) -> NamedFile:
         """Look where a path leads."""
         return cls(word, path, _status(path), folder)
 
     @classmethod
-    def read(cls, word: str, path: str) -> Place:
+    def read(cls, word: str, path: str) -> NamedFile:
         """Look where an input comes from; ``-`` is standard input, except behind an option."""
         if path == "-" and not word.startswith("--"):
             return cls("standard input", None, _status(0))
         return cls.of(word, path)
 
-    def is_same(self, other: Place) -> bool:
+    def is_same(self, other: NamedFile) -> bool:
         """Tell whether both are one file, or would be. Pipes and devices are none: nothing in them is destroyed."""
-        if self.found is not None and other.found is not None:
-            return stat.S_ISREG(self.found.st_mode) and os.path.samestat(self.found, other.found)
-        if self.found is not None or other.found is not None or self.path is None or other.path is None:
+        if self.status is not None and other.status is not None:
+            return stat.S_ISREG(self.status.st_mode) and os.path.samestat(self.status, other.status)
+        if self.status is not None or other.status is not None or self.path is None or other.path is None:
             return False
         a, b = (Path(os.path.realpath(path)) for path in (self.path, other.path))
         return os.path.normcase(a.name) == os.path.normcase(b.name) and _one_folder(a.parent, b.parent)
@@ -225,47 +225,49 @@ class ReadFolder:
     path: str
     suffixes: Collection[str]
 
-    def holds(self, place: Place) -> bool:
+    def holds(self, file: NamedFile) -> bool:
         """Tell whether the folder would be read for this file, or has a link to it."""
-        if place.found is not None and not stat.S_ISREG(place.found.st_mode):
+        if file.status is not None and not stat.S_ISREG(file.status.st_mode):
             return False
-        if place.path is not None:
-            real = Path(os.path.realpath(place.path))
+        if file.path is not None:
+            real = Path(os.path.realpath(file.path))
             if real.suffix.lower() in self.suffixes and any(_one_folder(self.path, above) for above in real.parents):
                 return True
-        return place.found is not None and any(os.path.samestat(place.found, one) for one in self._linked(place.found))
+        return file.status is not None and any(
+            os.path.samestat(file.status, linked) for linked in self._linked(file.status)
+        )
 
-    def _linked(self, found: os.stat_result) -> Iterator[os.stat_result]:
+    def _linked(self, status: os.stat_result) -> Iterator[os.stat_result]:
         """Yield what may be the file under another name, without a look at every file."""
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     read = Path(entry.name).suffix.lower() in self.suffixes
-                    if read and (entry.is_symlink() or entry.inode() == found.st_ino):
-                        seen = _status(entry.path)
-                        if seen is not None:
-                            yield seen
+                    if read and (entry.is_symlink() or entry.inode() == status.st_ino):
+                        linked = _status(entry.path)
+                        if linked is not None:
+                            yield linked
         except OSError:  # whoever reads the folder tells of it
             return
 
 
-def _standard_output() -> Iterator[Place]:
+def _standard_output() -> Iterator[NamedFile]:
     """Yield standard output where it was sent to a file."""
-    found = _status(1)
-    if found is not None and stat.S_ISREG(found.st_mode):
-        yield Place("standard output", None, found)
+    status = _status(1)
+    if status is not None and stat.S_ISREG(status.st_mode):
+        yield NamedFile("standard output", None, status)
 
 
-def _check_apart(outputs: Iterable[Place], inputs: Iterable[Place], folders: Iterable[ReadFolder]) -> None:
+def _check_distinct(outputs: Iterable[NamedFile], inputs: Iterable[NamedFile], folders: Iterable[ReadFolder]) -> None:
     """Refuse an output that is an input or another output."""
     inputs, folders = tuple(inputs), tuple(folders)
-    seen: list[Place] = []
+    earlier: list[NamedFile] = []
     for output in outputs:
-        for others, why in ((inputs, "which is read"), (seen, "which is written, too")):
+        for others, why in ((inputs, "which is read"), (earlier, "which is written, too")):
             for other in others:
                 if output.is_same(other) and not _one_word(output, other):
-                    one, name = _one_file(output, other)
-                    raise FileError(f"{output} must be another file than {other}, {why}; {one}.{_hint(output, name)}")
+                    same, name = _one_file(output, other)
+                    raise FileError(f"{output} must be another file than {other}, {why}; {same}.{_hint(output, name)}")
         for folder in folders:
             if folder.holds(output):
                 kinds = ", ".join(sorted(folder.suffixes))
@@ -273,23 +275,23 @@ def _check_apart(outputs: Iterable[Place], inputs: Iterable[Place], folders: Ite
                     f"{output} must lie outside `{folder.word}`, where files named {kinds} are read; got "
                     f"{output.path or 'such a file'}.{_hint(output, Path(output.path or 'watch'))}"
                 )
-        seen.append(output)
+        earlier.append(output)
 
 
-def _one_word(a: Place, b: Place) -> bool:
+def _one_word(a: NamedFile, b: NamedFile) -> bool:
     """Tell whether both belong to one option, such as the files beside a store."""
     return a.word == b.word and not a.folder
 
 
-def _one_file(output: Place, other: Place) -> tuple[str, Path]:
+def _one_file(output: NamedFile, other: NamedFile) -> tuple[str, Path]:
     """Say that both are one file, and return a name of it."""
-    names = [place.path for place in (output, other) if place.path is not None]
+    names = [file.path for file in (output, other) if file.path is not None]
     if len(set(names)) == 2:
         return f"{names[0]} is {names[1]}", Path(names[0])
     return f"both are {names[0] if names else 'one file'}", Path(names[0] if names else "output")
 
 
-def _hint(output: Place, name: Path) -> str:
+def _hint(output: NamedFile, name: Path) -> str:
     if output.folder:
         return f"\n\nHint: give another folder with `{output.word}`."
     if output.path is None:
@@ -306,7 +308,7 @@ def _status(path: str | int) -> os.stat_result | None:
 
 
 def _one_folder(a: str | Path, b: str | Path) -> bool:
-    one, other = _status(str(a)), _status(str(b))
-    if one is None or other is None:
+    first, second = _status(str(a)), _status(str(b))
+    if first is None or second is None:
         return os.path.realpath(a) == os.path.realpath(b)
-    return os.path.samestat(one, other)
+    return os.path.samestat(first, second)

@@ -4,18 +4,17 @@ import argparse
 import os
 import shlex
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..errors import FileError, OptionError
 from ..visible import visible
-from .options import output, place, whole
+from .options import Formatter, output, place, whole
 from .outputs import ReadFolder, check_outputs, write_plot
-from .terminal import INTERRUPTED, Progress, draw
+from .terminal import INTERRUPTED, Progress, Steps
 
-__all__ = ["_run_table2", "_run_tracking", "add_papers", "add_table2", "add_tracking", "run"]
+__all__ = ["_run_table2", "_run_tracking", "add_options", "add_table2", "add_tracking", "run"]
 
 _EXAMPLES = """examples:
   safecal paper table1                          from the draws of the paper: all 99 cells
@@ -36,16 +35,18 @@ Each file of real predictions adds a reliability diagram; its columns are found 
 `safecal evaluate`."""
 
 
-def add_papers(parser: argparse.ArgumentParser, formatter: Any = argparse.RawDescriptionHelpFormatter) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     """Add what there is to reproduce; nothing is imported before it runs."""
     parser.epilog = _EXAMPLES
-    whats = parser.add_subparsers(metavar="WHAT", required=True, title="what")
+    subcommands = parser.add_subparsers(metavar="WHAT", required=True, title="what")
 
     def add(name: str, about: str, action: Callable[[argparse.Namespace], int], epilog: str = "") -> Any:
         about = f"{about[0].upper()}{about[1:]}."
-        one = whats.add_parser(name, help=about, description=about, epilog=epilog, formatter_class=formatter)
-        one.set_defaults(run=run, action=action, command=f"paper {name}")
-        return one
+        subparser = subcommands.add_parser(
+            name, help=about, description=about, epilog=epilog, formatter_class=Formatter
+        )
+        subparser.set_defaults(run=run, action=action, command=f"paper {name}")
+        return subparser
 
     table1 = add("table1", "Table 1, simulated: ours beside the published one", _table1)
     _process(table1)
@@ -54,16 +55,20 @@ def add_papers(parser: argparse.ArgumentParser, formatter: Any = argparse.RawDes
         "--replications",
         type=whole(1, 10**6),
         metavar="N",
-        help="simulate it so often: mean, spread, and what lies in the central 99 %%",
+        help="simulate the table N times: mean, spread, and which cells lie in the central 99 %%",
     )
-    add_table2(whats, formatter)
-    add_tracking(whats, formatter)
+    add_table2(subcommands)
+    add_tracking(subcommands)
     add("table2-published", "Table 2, real models, as published", _table2)
     add("consistency", "whether the cells of both published tables fit together", _consistency)
     add("readings", "ECE, ESCE and ECD of each published block, read together", _readings)
     study = add("study", "which process made the noise columns of Table 1", _study)
     study.add_argument(
-        "--replications", type=whole(1, 10**6), default=1000, metavar="N", help="of each candidate (default 1000)"
+        "--replications",
+        type=whole(1, 10**6),
+        default=1000,
+        metavar="N",
+        help="simulations of each candidate (default 1000)",
     )
     study.add_argument(
         "--out", type=place, metavar="DIR", help="write table1-study.json and the tables of table1-study.md there"
@@ -71,19 +76,21 @@ def add_papers(parser: argparse.ArgumentParser, formatter: Any = argparse.RawDes
     study.add_argument("--render", action="store_true", help="run nothing: write the tables from the JSON in --out")
     figures = add("figures", "the figures, as PNG and SVG", _figures, _FILES)
     figures.add_argument(
-        "--out", type=place, metavar="DIR", required=True, help="where to; made where it does not exist"
+        "--out", type=place, metavar="DIR", required=True, help="folder to write into; it is made if it does not exist"
     )
     _process(figures)
     _real(figures)
     nees = add("nees", "Gaussian ECD is (NEES - d) / 2, on simulated states", _nees)
-    nees.add_argument("--n", type=whole(2, 10**7), default=2000, help="states (default 2000)")
-    nees.add_argument("--seed", type=whole(0, 2**63), default=0, help="of the simulation (default 0)")
+    nees.add_argument("--n", type=whole(2, 10**7), default=2000, help="number of states (default 2000)")
+    nees.add_argument("--seed", type=whole(0, 2**63), default=0, help="seed of the simulation (default 0)")
     models = add("models", "three models of scikit-learn, one table, three verdicts", _models)
-    models.add_argument("--seed", type=whole(0, 2**63), default=0, help="of the folds and of the forest (default 0)")
+    models.add_argument(
+        "--seed", type=whole(0, 2**63), default=0, help="seed of the folds and of the forest (default 0)"
+    )
 
 
 def _process(parser: Any) -> None:
-    parser.add_argument("--seed", type=whole(0, 2**63), metavar="N", help="other draws than those of the paper")
+    parser.add_argument("--seed", type=whole(0, 2**63), metavar="N", help="seed of other draws than those of the paper")
     parser.add_argument(
         "--noise-on",
         choices=("both", "logit", "probability"),
@@ -94,17 +101,19 @@ def _process(parser: Any) -> None:
 
 def _real(parser: Any) -> None:
     group = parser.add_argument_group("real predictions")
-    group.add_argument("--predictions", action="append", metavar="[NAME=]FILE", help="may be repeated")
-    group.add_argument("--y", metavar="COL", help="what happened")
-    group.add_argument("--prob", metavar="COL", help="probability of the positive class")
-    group.add_argument("--logits", metavar="COL", help="log-odds, instead of --prob")
-    group.add_argument("--pos-label", metavar="LABEL", help="the value of --y that --prob speaks of")
+    group.add_argument(
+        "--predictions", action="append", metavar="[NAME=]FILE", help="file of real predictions; can be repeated"
+    )
+    group.add_argument("--y", metavar="COL", help="column of what happened")
+    group.add_argument("--prob", metavar="COL", help="column of probabilities")
+    group.add_argument("--logits", metavar="COL", help="column of log-odds, instead of --prob")
+    group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
-    found: int = options.action(options)
-    return found
+    status: int = options.action(options)
+    return status
 
 
 def _table1(options: argparse.Namespace) -> int:
@@ -113,11 +122,11 @@ def _table1(options: argparse.Namespace) -> int:
     if options.replications is None:
         print(table1(options.seed, n=options.n, noise_on=options.noise_on))
         return 0
-    with _Steps(3 * options.replications) as steps:
-        found = replicate_table1(
+    with Steps(3 * options.replications) as steps:
+        replications = replicate_table1(
             options.replications, n=options.n, noise_on=options.noise_on, seed=options.seed or 0, tick=steps.add
         )
-    print(found)
+    print(replications)
     return 0
 
 
@@ -156,7 +165,7 @@ def _study(options: argparse.Namespace) -> int:
     if options.render:
         study = read_study(options.out)
     else:
-        with _Steps(steps()) as progress:
+        with Steps(steps()) as progress:
             study = run_study(options.replications, tick=progress.add)
     print(study_text(study))
     if options.out:
@@ -181,33 +190,33 @@ def _figures(options: argparse.Namespace) -> int:
 def _named(words: Sequence[str]) -> dict[str, str]:
     """Return the files of predictions by their names."""
 
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for word in words:
         name, _, file = ("", "", word) if Path(word).exists() else word.rpartition("=")
         name = name or Path(file).stem
-        if name in found:
+        if name in files:
             raise OptionError(
-                f"`--predictions` must have a name for each file; got {name!r} for {found[name]} and {file}.\n\n"
+                f"`--predictions` must have a name for each file; got {name!r} for {files[name]} and {file}.\n\n"
                 f"Hint: name one of them: `--predictions {shlex.quote(f'other={file}')}`."
             )
-        found[name] = file
-    return found
+        files[name] = file
+    return files
 
 
 def _tables(options: argparse.Namespace, files: Mapping[str, str]) -> dict[str, Any]:
     """Read files of real predictions, and bin them."""
     from ..inputs.sources import open_source
-    from .table import TableFile, chosen_columns
+    from .table_file import TableFile, chosen_columns
 
-    found = {}
+    tables = {}
     for name, file in files.items():
         source = open_source(file, None)
         prob, logits = ([c] if c else None for c in (options.prob, options.logits))
         columns = chosen_columns(
             source, "paper", y=options.y, prob=prob, logits=logits, pos_label=options.pos_label
         )  # fmt: skip
-        found[name] = TableFile(source, columns).whole().predictions.table(10)
-    return found
+        tables[name] = TableFile(source, columns).whole().predictions.table(10)
+    return tables
 
 
 def _nees(options: argparse.Namespace) -> int:
@@ -224,31 +233,6 @@ def _models(options: argparse.Namespace) -> int:
     return 0
 
 
-class _Steps:
-    """A line on standard error that counts steps; on a terminal only."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.done = total, 0
-        self._last = 0.0
-        self._shown = sys.stderr.isatty()
-
-    def add(self, name: str = "") -> None:
-        """Count a step, and name it."""
-        self.done += 1
-        now = time.monotonic()
-        if self._shown and now - self._last >= 0.1:
-            self._last = now
-            bar = "#" * (30 * self.done // self.total)
-            draw(f"\r[{bar:<30}] {self.done} of {self.total}  {name[:40]}\x1b[K")
-
-    def __enter__(self) -> "_Steps":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            draw("\r\x1b[K")
-
-
 _NAMES = ("bertimbau", "resnet18", "roberta")
 _TABLE2 = "Table 2, real models of the Hugging Face hub: ours beside the published one."
 _TABLE2_EXAMPLES = """examples:
@@ -261,27 +245,35 @@ are made: the same command, after an interruption, goes on where it stopped. Cod
 Needs `pip install "safecal[huggingface]"`."""
 
 
-def add_table2(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormatter) -> Any:
+def add_table2(commands: Any) -> Any:
     """Add the command to those of ``safecal paper``; nothing is imported before it runs."""
     parser = commands.add_parser(
-        "table2", help=_TABLE2, description=_TABLE2, epilog=_TABLE2_EXAMPLES, formatter_class=formatter
+        "table2", help=_TABLE2, description=_TABLE2, epilog=_TABLE2_EXAMPLES, formatter_class=Formatter
     )
     parser.add_argument("name", choices=_NAMES, metavar="NAME", help=", ".join(_NAMES))
-    data = parser.add_argument_group("model and data", "Left out, they are those of the registry.")
+    data = parser.add_argument_group("model and data", "By default those that the paper seems to have used.")
     data.add_argument("--model", metavar="PATH", help="name on the hub, or a folder that `save_pretrained` wrote")
     data.add_argument("--data", metavar="PATH", help="name on the hub, a CSV or Parquet file, or a folder of images")
-    data.add_argument("--split", metavar="NAME", help="of data on the hub; may be a slice, such as train[:10%%]")
-    data.add_argument("--text-column", "--image-column", dest="column", metavar="COL", help="what is classified")
-    data.add_argument("--label-column", metavar="COL", help="what happened")
-    data.add_argument("--positive", metavar="LABEL", help="the label that is positive")
-    data.add_argument("--negative", metavar="LABEL", help="instead: the one that is not, when all others are")
     data.add_argument(
-        "--positive-class", metavar="CLASS", help="the class of the model that speaks of it, if not named so"
+        "--split", metavar="NAME", help="split of data on the hub, or a part of one, such as train[:10%%]"
+    )
+    data.add_argument(
+        "--text-column", "--image-column", dest="column", metavar="COL", help="column of what is classified"
+    )
+    data.add_argument("--label-column", metavar="COL", help="column of what happened")
+    data.add_argument("--positive", metavar="LABEL", help="the label that is positive")
+    data.add_argument("--negative", metavar="LABEL", help="instead of --positive: the only label that is not positive")
+    data.add_argument(
+        "--positive-class",
+        metavar="CLASS",
+        help="class of the model that means the positive label, if it has another name",
     )
     running = parser.add_argument_group("running")
     running.add_argument("--batch-size", type=whole(1, 10**6), metavar="N", help="rows at a time (default 32)")
     running.add_argument("--max-length", type=whole(1, 10**6), metavar="N", help="longest text, in tokens")
-    running.add_argument("--device", metavar="NAME", help="of torch: cpu, cuda, mps (default a GPU where there is one)")
+    running.add_argument(
+        "--device", metavar="NAME", help="device of torch: cpu, cuda, mps (default: a GPU if there is one)"
+    )
     running.add_argument(
         "--cache", type=place, metavar="DIR", help="where predictions are kept (default ~/.cache/safecal)"
     )
@@ -302,35 +294,35 @@ def _run_table2(options: argparse.Namespace) -> int:
     from ..paper.real_models import table2, table2_files, write_table2
 
     names = ("split", "column", "label_column", "positive", "negative", "positive_class", "batch_size", "max_length")
-    given = {name: getattr(options, name) for name in (*names, "device") if getattr(options, name) is not None}
+    settings = {name: getattr(options, name) for name in (*names, "device") if getattr(options, name) is not None}
     cache = options.cache or _cache()
     if options.out:
         data = options.data if options.data and Path(options.data).exists() else None
         images = [ReadFolder("--data", data, IMAGES)] if data and Path(data).is_dir() else []
         out = [Path(options.out) / name for name in table2_files(options.name)]
         check_outputs(inputs={"--data": data}, folders=images, out=out)
-    with Progress(None) as shown:
+    with Progress(None) as counter:
 
         def progress(done: int, total: int) -> None:
-            shown.total = total
-            shown.add(done - shown.rows)
+            counter.total = total
+            counter.add(done - counter.rows)
 
         try:
-            found = table2(
-                options.name, model=options.model, data=options.data, cache=cache, progress=progress, **given
+            block = table2(
+                options.name, model=options.model, data=options.data, cache=cache, progress=progress, **settings
             )
         except KeyboardInterrupt:
-            if not shown.rows:
+            if not counter.rows:
                 raise
-            kept = f"the predictions of {shown.rows:,} rows are kept in {cache}"
+            kept = f"the predictions of {counter.rows:,} rows are kept in {cache}"
             print(f"safecal: interrupted; {kept}. The same command goes on from there.", file=sys.stderr)
             return INTERRUPTED
-    print(found)
-    if found.run.resumed:
-        print(f"\n{found.run.resumed} of {found.evaluation.n} rows were predicted earlier: {found.run.cache}")
+    print(block)
+    if block.run.resumed:
+        print(f"\n{block.run.resumed} of {block.evaluation.n} rows were predicted earlier: {block.run.cache}")
     if options.out:
         print()
-        for path in write_table2(options.out, found):
+        for path in write_table2(options.out, block):
             print(f"written: {visible(str(path))}")
     return 0
 
@@ -346,15 +338,23 @@ RMSE is the same for all filters, and the innovations of the EKF look right (NIS
 are far too small at first, because the posterior is bent like a banana. Needs `pip install "safecal[stonesoup]"`."""
 
 
-def add_tracking(commands: Any, formatter: Any = argparse.RawDescriptionHelpFormatter) -> Any:
+def add_tracking(commands: Any) -> Any:
     """Add the command to those of ``safecal paper``; nothing is imported before it runs."""
     parser = commands.add_parser(
-        "tracking", help=_TRACKING, description=_TRACKING, epilog=_TRACKING_EXAMPLES, formatter_class=formatter
+        "tracking", help=_TRACKING, description=_TRACKING, epilog=_TRACKING_EXAMPLES, formatter_class=Formatter
     )
-    parser.add_argument("--setting", choices=("standard", "hard"), default="standard", help="(default standard)")
-    parser.add_argument("--runs", type=whole(1, 10**6), default=100, metavar="N", help="targets (default 100)")
-    parser.add_argument("--particles", type=whole(1, 10**8), default=20_000, metavar="N", help="(default 20000)")
-    parser.add_argument("--seed", type=whole(0, 2**63), default=4, metavar="N", help="of the simulation (default 4)")
+    parser.add_argument(
+        "--setting", choices=("standard", "hard"), default="standard", help="how hard the task is (default standard)"
+    )
+    parser.add_argument(
+        "--runs", type=whole(1, 10**6), default=100, metavar="N", help="number of targets (default 100)"
+    )
+    parser.add_argument(
+        "--particles", type=whole(1, 10**8), default=20_000, metavar="N", help="number of particles (default 20000)"
+    )
+    parser.add_argument(
+        "--seed", type=whole(0, 2**63), default=4, metavar="N", help="seed of the simulation (default 4)"
+    )
     parser.add_argument("--plot", type=output, metavar="FILE", help="draw the picture: .svg, .png or .pdf")
     parser.set_defaults(run=_run_tracking, command="paper tracking")
     return parser
@@ -363,7 +363,7 @@ def add_tracking(commands: Any, formatter: Any = argparse.RawDescriptionHelpForm
 def _run_tracking(options: argparse.Namespace) -> int:
     """Run the command."""
     from ..paper.tracking import run_tracking
-    from ..paper.tracking_words import tracking_text
+    from ..paper.tracking_views import tracking_text
 
     check_outputs(plot=options.plot)
     filters = 5 if options.runs >= 30 else 4  # with enough runs, fresh ones of the EKF are inflated
@@ -377,7 +377,7 @@ def _run_tracking(options: argparse.Namespace) -> int:
         )
     print(tracking_text(study))
     if options.plot:
-        from ..paper.tracking_figure import tracking_figure
+        from ..paper.tracking_views import tracking_figure
 
         write_plot(tracking_figure(study), options.plot)
         print(f"\npicture: {visible(options.plot)}")

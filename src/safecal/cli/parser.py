@@ -1,27 +1,35 @@
-"""The words of the command line, with examples. Commands are imported when they run."""
+"""The commands: what each is for, its options, and examples. What a command does is imported when it runs."""
 
 import argparse
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
-from .language_models import LM, add_answer_options, add_lm_options, add_question_options
+from ..errors import OptionError
 from .options import (
     LIMITS,
-    MOST_BINS,
     RULE_ABOUT,
     RULES,
-    WATCH,
     Formatter,
     Parser,
-    add_watch_options,
+    above,
+    add_answer_options,
+    add_bin_options,
+    add_column_options,
+    add_forecast_options,
+    add_limit_options,
+    add_output_options,
+    add_question_options,
+    add_row_options,
     between,
-    level_and_column,
-    names,
+    distinct_names,
     output,
     place,
+    printable_name,
+    some_text,
+    store,
     whole,
-)
+)  # fmt: skip
 
 __all__ = ["build_parser"]
 
@@ -76,27 +84,45 @@ _RECALIBRATE = """examples:
   safecal recalibrate validation.csv --y label --prob p --out calibrated.csv --save calibrator.json
   safecal recalibrate new.csv --prob p --apply calibrator.json --out new-calibrated.csv
 
-By default the simplest map that is as good as the best is taken, and after it the sharpest temperature at which
-over-confidence is ruled out. Evaluate the result on rows that were not used to fit it."""
+By default, safecal takes the simplest map that is as good as the best, and then the sharpest temperature that rules
+over-confidence out. Evaluate the result on rows that were not used to fit it."""
+
+_WATCH = """examples:
+  safecal watch incoming/ --y label --prob score                   watch a folder; each file is a batch
+  safecal watch incoming/ --once --report history.html             take what is there and stop, as cron needs
+  tail -F log.jsonl | safecal watch - --every 60                   JSON Lines or CSV from standard input
+  safecal watch incoming/ --by site --window-column day --on-alarm "mail -s alarm me@example.org"
+  safecal watch incoming/ --store postgresql://me@db/models --name churn --prometheus 9109
+  safecal watch status --store safecal-watch.sqlite
+  safecal watch acknowledge --store safecal-watch.sqlite           look for the next change
+
+Each batch counts once, however often it is sent, even if the watcher is killed. What cannot be read is set aside, with
+a reason. A line is printed for each batch after it is safely stored. Exit status, if the watcher ends by itself: 0
+all is well, 2 an error, 3 an alarm was raised, 4 no alarm, but something was set aside or is not yet complete."""
 
 
-_OWN_MODULE = ("recalibrate", "poses", "watch", "paper")  # commands with a module of their own
+class _Command(NamedTuple):
+    """A command: what the list of commands says of it, what adds its options, and what runs it."""
+
+    about: str
+    add_options: Callable[[argparse.ArgumentParser], object]
+    run: Callable[[argparse.Namespace], int]
 
 
-def _later(name: str) -> Callable[[argparse.Namespace], int]:
-    """Import a command only when it runs, so that ``--help`` is quick."""
+def _later(function: str) -> Callable[[Any], int]:
+    """Return a function of a module that is imported only when it is called, so that ``--help`` is quick."""
+    module, _, name = function.partition(".")
 
-    def run(options: argparse.Namespace) -> int:
-        module, function = (name, "run") if name in _OWN_MODULE else ("commands", f"run_{name}")
-        status: int = getattr(import_module(f"safecal.cli.{module}"), function)(options)
-        return status
+    def call(argument: Any) -> int:
+        result: int = getattr(import_module(f"safecal.cli.{module}"), name)(argument)
+        return result
 
-    return run
+    return call
 
 
 class _Version(argparse.Action):
     def __init__(self, option_strings: Any, dest: str, **rest: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, help="show the version and leave")
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from .._optional import version
@@ -113,22 +139,21 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     command : str, optional
         The only one that gets its options: the others are listed, and cannot be parsed. By default all get theirs.
     """
-    parser = _parser("safecal", _ABOUT, _EXAMPLES)
+    parser = Parser("safecal", description=_ABOUT, epilog=_EXAMPLES, formatter_class=Formatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")
-    for name, (about, fill) in _COMMANDS.items():
-        one = commands.add_parser(
-            name, help=about, description=f"{about[0].upper()}{about[1:]}.", formatter_class=Formatter
-        )
+    for name, listed in _COMMANDS.items():
+        about = f"{listed.about[0].upper()}{listed.about[1:]}."
+        subparser = commands.add_parser(name, help=listed.about, description=about, formatter_class=Formatter)
         if command in (None, name):
-            one.set_defaults(run=_later(name), command=name)
-            fill(one)
+            subparser.set_defaults(run=listed.run, command=name)
+            listed.add_options(subparser)
         if command == name:
-            parser.known, parser.command = tuple(one._option_string_actions), command
+            parser.known_options, parser.command = tuple(subparser._option_string_actions), command
     return parser
 
 
-def _evaluate(parser: argparse.ArgumentParser) -> None:
+def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EVALUATE
     parser.add_argument(
         "file",
@@ -136,26 +161,32 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of language models",
     )
-    _columns(parser, several=True)
-    _forecasts(parser)
+    add_column_options(parser, several=True)
+    add_forecast_options(parser)
     add_question_options(parser)
     add_answer_options(parser)
-    _rows(parser)
-    _features(parser)
-    _limits(parser)
-    _bins(parser)
-    _size(parser)
-    _output(parser)
+    add_row_options(parser)
+    features = "for whom is it over-confident? look for slices by these columns, or by `all`"
+    parser.add_argument_group("slices").add_argument(
+        "--features", type=distinct_names, metavar="COL,COL", help=features
+    )
+    add_limit_options(parser)
+    add_bin_options(parser)
+    kept = "how many rows to keep in memory (default 1000000)"
+    parser.add_argument_group("large files").add_argument(
+        "--max-rows", type=whole(0, 10**12), default=1_000_000, metavar="N", help=kept
+    )
+    add_output_options(parser)
 
 
-def _compare(parser: argparse.ArgumentParser) -> None:
+def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _COMPARE
     parser.add_argument("a", type=place, help="file with the predictions of the first model")
     parser.add_argument("b", type=place, help="file with the predictions of the second model")
-    _columns(parser)
+    add_column_options(parser)
     parser.add_argument("--prob-b", action="append", metavar="COL", help="like --prob, for the second file")
     parser.add_argument("--logits-b", action="append", metavar="COL", help="like --logits, for the second file")
-    _rows(parser, by=False)
+    add_row_options(parser, by=False)
     parser.add_argument(
         "--level", type=between(0, 1), default=0.95, help="confidence level of the intervals (default 0.95)"
     )
@@ -164,25 +195,25 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE", help="draw the differences and both models: .svg, .png or .pdf")
 
 
-def _plan(parser: argparse.ArgumentParser) -> None:
+def _add_plan(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _PLAN
     parser.add_argument("file", type=place, help="a sample of the predictions, in a file as for `evaluate`")
-    _columns(parser)
-    _rows(parser, by=False)
-    _limits(parser)
+    add_column_options(parser)
+    add_row_options(parser, by=False)
+    add_limit_options(parser)
     parser.add_argument(
         "--power", type=between(0, 1), default=0.8, help="probability that so many rows lead to a verdict (default 0.8)"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON document")
 
 
-def _recalibrate(parser: argparse.ArgumentParser) -> None:
+def _add_recalibrate(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _RECALIBRATE
     parser.add_argument("file", type=place, nargs="+", help="as for `evaluate`")
-    _columns(parser)
+    add_column_options(parser)
     add_question_options(parser)
-    _rows(parser)
-    _limits(parser)
+    add_row_options(parser)
+    add_limit_options(parser)
     parser.add_argument(
         "--method",
         choices=("auto", "safe", "likelihood", "identity", "temperature", "affine", "beta", "isotonic", "vector"),
@@ -190,211 +221,153 @@ def _recalibrate(parser: argparse.ArgumentParser) -> None:
         help="auto (default): the simplest map that is as good as the best; safe, likelihood: a temperature; or a map",
     )
     parser.add_argument(
-        "--plain", action="store_true", help="with auto or a map: do not rule over-confidence out after it"
+        "--plain",
+        action="store_true",
+        help="with auto or a map: skip the last step, which rules over-confidence out",
     )
     risk = "risk of staying over-confident (default 0.05)"
     parser.add_argument("--alpha", type=between(0, 1), default=0.05, help=risk)
     parser.add_argument("--save", type=output, metavar="FILE", help="write the calibrator as JSON")
     parser.add_argument("--apply", type=place, metavar="FILE", help="apply a saved calibrator instead of fitting one")
     parser.add_argument("--out", type=output, metavar="FILE", help="write all rows with their calibrated probabilities")
-    parser.add_argument(
-        "--spreadsheet-safe",
-        action="store_true",
-        help="in --out, put ' before text that a spreadsheet would run as a formula",
-    )
+    apostrophe = "in --out, put ' before text that a spreadsheet would run as a formula"
+    parser.add_argument("--spreadsheet-safe", action="store_true", help=apostrophe)
     parser.add_argument("--plot", type=output, metavar="FILE", help="draw before and after: .svg, .png or .pdf")
 
 
-def _poses(parser: argparse.ArgumentParser) -> None:
-    from .poses import POSES, add_pose_options
-
-    parser.epilog = POSES
-    add_pose_options(parser)
-    _limits(parser)
-
-
-def _watch(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = WATCH
-    add_watch_options(parser)
-    _columns(parser)
-
-
-def _lm(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = LM
-    add_lm_options(parser)
-    _limits(parser)
-
-
-def _demo(parser: argparse.ArgumentParser) -> None:
+def _add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _WATCH
     parser.add_argument(
-        "--report",
-        type=output,
-        metavar="FILE",
-        default="safecal-demo.html",
-        help="where to write the report (default %(default)s)",
-    )
-
-
-def _paper(parser: argparse.ArgumentParser) -> None:
-    from .paper import add_papers
-
-    add_papers(parser, Formatter)
-
-
-# What the list of commands says of each, and what adds its options.
-_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
-    "evaluate": ("judge a model by a file of its predictions: SAFE, UNSAFE or UNDETERMINED", _evaluate),
-    "compare": ("compare two models on the same rows", _compare),
-    "plan": ("estimate how many rows a verdict needs, from a sample of the predictions", _plan),
-    "recalibrate": ("find what fixes a model, or apply it", _recalibrate),
-    "lm": ("judge a language model by texts that people wrote", _lm),
-    "poses": ("judge the covariances of estimated poses: TUM text or nav_msgs/Odometry, one run or many", _poses),
-    "watch": ("watch a model in use, and raise an alarm when it becomes over-confident", _watch),
-    "demo": ("try safecal on two simulated models, one safe and one unsafe", _demo),
-    "paper": ("reproduce the tables and figures of the paper (arXiv 2502.14545)", _paper),
-}
-
-
-def _parser(name: str, about: str, examples: str) -> Parser:
-    return Parser(name, description=about, epilog=examples, formatter_class=Formatter)
-
-
-def _columns(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    group = parser.add_argument_group(
-        "columns", "You may leave these out where the names of the columns leave no doubt."
-    )
-    if several:
-        group.add_argument(
-            "--y", action="append", metavar="COL", help="column of what happened; with --by-label one for each label"
-        )
-    else:
-        group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
-    group.add_argument(
-        "--prob",
-        action="append",
-        metavar="COL",
-        help="column of probabilities; for several classes, one --prob for each",
-    )
-    group.add_argument(
-        "--logits", action="append", metavar="COL", help="column of log-odds or logits, instead of --prob"
-    )
-    group.add_argument("--pos-label", metavar="LABEL", help="the outcome that --prob is the probability of")
-    group.add_argument("--label", action="append", metavar="LABEL", help="the class of each --prob, in the same order")
-    if several:
-        group.add_argument(
-            "--by-label",
-            action="store_true",
-            help="several labels a row: each --y is 0 or 1, beside the --prob at the same place",
-        )
-
-
-def _forecasts(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
-        "forecasts of a number, and states",
-        "One of four forms; --y, or --x, names what happened. A state has several columns: --x px,py --mean mx,my.",
-    )
-    group.add_argument("--x", dest="y", action="append", metavar="COL", help="the same as --y")
-    group.add_argument("--mean", action="append", metavar="COL", help="column of means, with --std, --var or --cov")
-    group.add_argument("--std", action="append", metavar="COL", help="column of standard deviations")
-    group.add_argument("--var", action="append", metavar="COL", help="column of variances")
-    rows = "columns of covariances: the matrix row by row, or its lower triangle row by row; 'cov_*' in their order"
-    group.add_argument("--cov", action="append", metavar="COL", help=rows)
-    group.add_argument("--lower", metavar="COL", help="column of lower ends of intervals, with --upper and --coverage")
-    group.add_argument("--upper", metavar="COL", help="column of upper ends")
-    group.add_argument("--coverage", type=between(0, 1), metavar="X", help="how often intervals are to hold: 0.9")
-    group.add_argument(
-        "--quantile", action="append", type=level_and_column, metavar="LEVEL=COL", help="a quantile; give two or more"
-    )
-    begun = "columns of draws; 'draw_*' names all that begin so"
-    group.add_argument("--draws", action="append", metavar="COL", help=begun)
-
-
-def _rows(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
-    group = parser.add_argument_group("rows")
-    if by:
-        group.add_argument(
-            "--by",
-            action="append",
-            metavar="COL",
-            help="treat each group in this column separately as well; may be repeated",
-        )
-    group.add_argument(
-        "--cluster", metavar="COL", help="column of a patient, track or day, whose rows depend on each other"
-    )
-    group.add_argument("--sample-weight", metavar="COL", help="column with the weight of each row")
-    group.add_argument(
-        "--weight", dest="sample_weight", metavar="COL", help=argparse.SUPPRESS
-    )  # its name in earlier versions
-    group.add_argument(
-        "--drop-missing", action="store_true", help="leave out rows with missing values, and say how many"
-    )
-    group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
-    group.add_argument("--format", choices=("csv", "tsv", "parquet", "jsonl", "arrow", "npz"),
-                       help="format of the file, where its name does not show it")  # fmt: skip
-    group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
-
-
-def _features(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument_group("slices").add_argument(
-        "--features",
-        type=names,
-        metavar="COL,COL",
-        help="for whom? look for slices by these columns, or by `all` of them",
-    )
-
-
-def _limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits", "How much over-confidence still counts as safe.")
-    for name, limit in LIMITS.items():
-        group.add_argument(
-            name, type=limit.read, default=limit.default, metavar=limit.metavar,
-            help=f"{limit.about} (default {limit.default:g})",
-        )  # fmt: skip
-    group.add_argument("--rule", choices=RULES, default=RULES[0], help=RULE_ABOUT)
-
-
-def _bins(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("bins", "Bins change ECE. They never change ECD.")
-    group.add_argument("--bins", type=whole(1, MOST_BINS), default=10, metavar="N", help="number of bins (default 10)")
-    group.add_argument("--bin-on", choices=("probability", "confidence", "entropy"), help="what the bins are of")
-    group.add_argument(
-        "--strategy",
-        choices=("uniform", "quantile"),
-        default="uniform",
-        help="bins of equal width (default), or with equally many rows",
-    )
-
-
-def _size(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("large files")
-    group.add_argument(
-        "--max-rows",
-        type=whole(0, 10**12),
-        default=1_000_000,
-        metavar="N",
-        help="how many rows to keep in memory (default 1000000)",
-    )
-
-
-def _output(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("output")
-    group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
-    group.add_argument(
-        "--report", type=output, metavar="FILE", help="write a report that explains the verdict: one HTML file"
-    )
-    group.add_argument("--title", metavar="TEXT", help="heading of the report")
-    group.add_argument("--plot", type=output, metavar="FILE", help="draw the main pictures: .svg, .png or .pdf")
-    group.add_argument(
-        "--summary", type=output, metavar="FILE", help="write the verdict as Markdown: pull requests, CI"
-    )
-    group.add_argument(
-        "--gate",
-        action="store_true",
-        help="set the exit status: 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline",
-    )
-    group.add_argument(
-        "--baseline",
+        "what",
         type=place,
-        metavar="JSON",
-        help="result of an earlier `--json`: say whether this model is worse",
+        metavar="FOLDER",
+        help="folder to watch; - for standard input; or `status`, or `acknowledge`",
     )
+    group = parser.add_argument_group("evidence", "Fixed when a store is created.")
+    group.add_argument(
+        "--alpha",
+        type=between(0, 1),
+        help="probability that the evidence since the start ever raises a false alarm (default 0.05)",
+    )
+    between_alarms = "average number of rows between false alarms of a change (default 1000000)"
+    group.add_argument("--run-length", type=above(1, 1e15), metavar="ROWS", help=between_alarms)
+    side = "look for a change to over-confidence (default), or to under-confidence as well"
+    group.add_argument("--detect", choices=("over", "both"), help=side)
+    group.add_argument(
+        "--by", action="append", metavar="COL", help="watch each group in this column, too; can be repeated"
+    )
+    window = "column with the window of each row, such as a date (default: the day on which the row came)"
+    group.add_argument("--window-column", metavar="COL", help=window)
+    group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
+    group = parser.add_argument_group(
+        "limits",
+        "What pages and alarms call large. The evidence does not depend on them. Fixed when a store is created.",
+    )
+    for option, limit in LIMITS.items():
+        about = f"{limit.about} (default {limit.default:g})"
+        group.add_argument(option, type=limit.read, metavar=limit.metavar, help=about)
+    group.add_argument("--rule", choices=RULES, help=RULE_ABOUT)
+    group = parser.add_argument_group("store")
+    group.add_argument(
+        "--store",
+        type=store,
+        metavar="PATH|URL",
+        help="SQLite file, or postgresql://... (default: safecal-watch.sqlite beside the folder, for - here)",
+    )
+    group.add_argument(
+        "--name", type=printable_name, default="model", help="name of the model in the store (default %(default)s)"
+    )
+    wait = "how long to wait for another program that has locked the store (default 10)"
+    group.add_argument("--patience", type=above(0, 86_400, included=True), default=10.0, metavar="SECONDS", help=wait)
+    group = parser.add_argument_group("batches")
+    group.add_argument(
+        "--format",
+        choices=("csv", "tsv", "jsonl"),
+        help="format of standard input (default: CSV or JSON Lines, by its first line)",
+    )
+    group.add_argument(
+        "--batch-rows",
+        type=whole(1, 10**8),
+        metavar="N",
+        help="standard input: end a batch after so many rows (default 10000)",
+    )
+    time = "standard input: end a batch after this time, even if it has few rows"
+    group.add_argument("--every", type=above(0), metavar="SECONDS", help=time)
+    group.add_argument(
+        "--batch-column", metavar="COL", help="standard input: column with the id of the batch of each row"
+    )
+    group.add_argument(
+        "--bad-rows",
+        choices=("refuse", "quarantine"),
+        default="refuse",
+        help="rows that cannot be read: set the whole batch aside (default), or only these rows",
+    )
+    group.add_argument("--retry", action="store_true", help="try again the batches that were set aside")
+    interval = "time between two looks into the folder (default 1)"
+    group.add_argument("--poll", type=above(0), default=1.0, metavar="SECONDS", help=interval)
+    group.add_argument(
+        "--once", action="store_true", help="look into the folder twice, take the files that are complete, and stop"
+    )
+    group = parser.add_argument_group("notifications")
+    command = "run this for each alarm; it reads the alarm as JSON from standard input"
+    group.add_argument("--on-alarm", type=some_text, metavar="COMMAND", help=command)
+    group.add_argument("--webhook", type=_webhook, metavar="URL", help="post each alarm to this address, as JSON")
+    group.add_argument(
+        "--prometheus", type=whole(0, 65_535), metavar="PORT", help="serve metrics for Prometheus on this port"
+    )
+    host = "address to serve them on (default %(default)s)"
+    group.add_argument("--prometheus-host", type=some_text, default="127.0.0.1", metavar="HOST", help=host)
+    group.add_argument(
+        "--report", type=output, metavar="FILE", help="keep a page with the history up to date: one HTML file"
+    )
+    group.add_argument("--group", metavar="GROUP", help="with `acknowledge`: only this group (default: all rows)")
+    add_column_options(parser)
+
+
+def _webhook(text: str) -> str:
+    """Read an address; one that is refused is not shown, since it may hold a secret."""
+    from ..watch.channels import check_url
+
+    try:
+        return check_url(text)
+    except OptionError as error:
+        raise argparse.ArgumentTypeError(str(error).partition("` ")[2].removesuffix(".")) from None
+
+
+def _add_demo(parser: argparse.ArgumentParser) -> None:
+    where = "where to write the report (default %(default)s)"
+    parser.add_argument("--report", type=output, metavar="FILE", default="safecal-demo.html", help=where)
+
+
+_COMMANDS = {
+    "evaluate": _Command(
+        "judge a model by a file of its predictions: SAFE, UNSAFE or UNDETERMINED",
+        _add_evaluate, _later("commands.run_evaluate"),
+    ),
+    "compare": _Command("compare two models on the same rows", _add_compare, _later("commands.run_compare")),
+    "plan": _Command(
+        "estimate how many rows a verdict needs, from a sample of the predictions",
+        _add_plan, _later("commands.run_plan"),
+    ),
+    "recalibrate": _Command(
+        "find the map that fixes a model, or apply one", _add_recalibrate, _later("recalibrate.run")
+    ),
+    "lm": _Command(
+        "judge a language model by texts that people wrote",
+        _later("language_models.add_options"), _later("language_models.run"),
+    ),
+    "poses": _Command(
+        "judge the covariances of estimated poses: TUM text or nav_msgs/Odometry, one run or many",
+        _later("poses.add_options"), _later("poses.run"),
+    ),
+    "watch": _Command(
+        "watch a model in use, and raise an alarm when it becomes over-confident", _add_watch, _later("watch.run")
+    ),
+    "demo": _Command(
+        "try safecal on two simulated models, one safe and one unsafe", _add_demo, _later("commands.run_demo")
+    ),
+    "paper": _Command(
+        "reproduce the tables and figures of the paper (arXiv 2502.14545)",
+        _later("paper.add_options"), _later("paper.run"),
+    ),
+}  # fmt: skip

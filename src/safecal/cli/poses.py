@@ -20,12 +20,11 @@ from ..judge.display import evaluation_text, number
 from ..maps.poses import PoseStudy
 from ..report.poses import Track, write_poses
 from ..visible import visible
-from .commands import GATE, UNDETERMINED
-from .options import above, limit_options, output, place
+from .options import above, add_limit_options, limit_options, output, place
 from .outputs import check_outputs, command_line
-from .terminal import say_verdict
+from .terminal import gate_status, say_verdict
 
-__all__ = ["POSES", "add_pose_options", "run"]
+__all__ = ["add_options", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,17 +40,17 @@ def run(options: argparse.Namespace) -> int:
         hint = "`--first rotation`, as GTSAM's Pose3, or `--first translation`, as nav_msgs/Odometry."
         raise OptionError(f"`--first` must say what covariances begin with.\n\nHint: {hint}")
     convention = Convention(options.group, options.side, None if options.group == "SO3" else options.first)
-    found = _Runs(options, convention)
-    read = {path: read_trajectory(path, options.quaternion) for path in dict.fromkeys(truths)}
+    runs = _Runs(options, convention)
+    trajectories = {path: read_trajectory(path, options.quaternion) for path in dict.fromkeys(truths)}
     for estimate, truth, cov in zip(estimates, _each(truths, len(estimates), "--truth"), covs, strict=True):
         assert truth is not None
-        found.add(estimate, read[truth], cov)
-    study = found.judged(one_truth=len(read) == 1)
+        runs.add(estimate, trajectories[truth], cov)
+    study = runs.judged(one_truth=len(trajectories) == 1)
     decision = study.evaluation.verdict.decision
     if options.gate:
-        options.decided = GATE.get(decision, UNDETERMINED)
+        options.decided = gate_status(decision)
     if options.report:
-        write_poses(study, found.track(), options.report, title=options.title, source=_source(estimates),
+        write_poses(study, runs.track(), options.report, title=options.title, source=_source(estimates),
                     command=command_line())  # fmt: skip
     if options.save and study.fix is not None:
         write_atomically(options.save, json.dumps(study.fix.to_dict(), indent=2, allow_nan=False) + "\n")
@@ -76,10 +75,10 @@ def _files(options: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 def _each(paths: Sequence[str] | None, runs: int, word: str) -> list[str | None]:
     """Return one file for each run; one alone serves all."""
-    given = list(paths or [])
-    if len(given) not in (0, 1, runs):
-        raise OptionError(f"`{word}` must name one file, or one for each of the {runs} runs; got {len(given)}.")
-    return [*given] * runs if len(given) == 1 else [*given] or [None] * runs
+    named = list(paths or [])
+    if len(named) not in (0, 1, runs):
+        raise OptionError(f"`{word}` must name one file, or one for each of the {runs} runs; got {len(named)}.")
+    return [*named] * runs if len(named) == 1 else [*named] or [None] * runs
 
 
 def _source(estimates: Sequence[str]) -> str:
@@ -96,7 +95,8 @@ class _Runs:
         self.covs: list[FloatArray] = []
         self.steps: list[IndexArray] = []
         self.times: list[FloatArray] = []
-        self.expected = 0
+        self.given = 0  # estimates that could have a true pose
+        self.missing = 0  # those that would be there if no estimate ended before its truth
 
     def add(self, path: str, truth: Trajectory, cov: str | None) -> None:
         """Read a run, and match its times with those of the truth."""
@@ -112,39 +112,49 @@ class _Runs:
                 "\n\nHint: are both in seconds, of one clock? `--tolerance` allows more."
             )
         first = self.options.first
-        a, _ = of_group(truth.taken(j), np.eye(6), self.convention.group, first)
-        b, kept = of_group(
+        true_poses, _ = of_group(truth.taken(j), np.eye(6), self.convention.group, first)
+        poses, covs = of_group(
             estimate.taken(i), matrices[i] if matrices.ndim == 3 else matrices, self.convention.group, first
         )
-        self.truths.append(a)
-        self.estimates.append(b)
-        self.covs.append(np.broadcast_to(kept, (len(i), *kept.shape[-2:])))
+        self.truths.append(true_poses)
+        self.estimates.append(poses)
+        self.covs.append(np.broadcast_to(covs, (len(i), *covs.shape[-2:])))
         self.steps.append(j)
         self.times.append(truth.times[j] - truth.times[0])
-        self.expected += min(len(estimate.times), len(truth.times))
+        self.given += min(len(estimate.times), len(truth.times))
+        self.missing += _missing_at_end(estimate.times, truth.times, self.options.tolerance)
 
     def judged(self, *, one_truth: bool) -> PoseStudy:
-        """Judge all runs together; steps are the stamps of the truth, where it is one."""
+        """Judge all runs together; where all have one truth, steps are its stamps."""
         truth, estimate, cov = _joined(self.truths), _joined(self.estimates), np.concatenate(self.covs)
         predictions = pose_errors(truth, estimate, cov, self.convention)
         run = np.repeat(np.arange(len(self.steps)), [len(step) for step in self.steps])
-        step = np.concatenate(self.steps if one_truth else [np.arange(len(one)) for one in self.steps])
-        matched = f"{len(run)} of {self.expected} poses have a true pose within {self.options.tolerance:g} s"
-        others = suspicions(truth, estimate, cov, self.convention, self.options.quaternion)
+        step = np.concatenate(self.steps if one_truth else [np.arange(len(steps)) for steps in self.steps])
+        notes = [f"{len(run)} of {self.given} poses have a true pose within {self.options.tolerance:g} s"]
+        if self.missing:
+            notes.append(f"about {self.missing} poses are missing, because estimates end before the truth does")
+        suspected = suspicions(truth, estimate, cov, self.convention, self.options.quaternion)
         return PoseStudy.of(
             predictions,
             self.convention,
             run=run,
             step=step,
-            expected=max(self.expected, len(run)),
-            suspicions=tuple(_in_options(text) for text in others),
-            notes=(matched,),
+            expected=max(self.given, len(run)) + self.missing,
+            suspicions=tuple(_in_options(text) for text in suspected),
+            notes=tuple(notes),
             **limit_options(self.options),
         )
 
     def track(self) -> Track:
         """Return what the pictures show."""
         return Track(self.truths[0], self.estimates[0], self.covs[0], self.convention, self.times)
+
+
+def _missing_at_end(estimate: FloatArray, truth: FloatArray, tolerance: float) -> int:
+    """Return how many poses are missing after the last estimate, at the rate of those that are there."""
+    after = truth > estimate[-1] + tolerance
+    during = int(((truth >= estimate[0] - tolerance) & ~after).sum())
+    return int(int(after.sum()) * min(1.0, len(estimate) / max(during, 1)))
 
 
 def _joined(poses: Sequence[Pose]) -> Pose:
@@ -168,25 +178,27 @@ def _head(study: PoseStudy) -> str:
         return repr(study.consistency)
     if study.several:
         return repr(study.evaluation)
-    found, d = study.evaluation, study.evaluation.dimension
+    evaluation, d = study.evaluation, study.evaluation.dimension
     metrics = [
-        ("ECD", number(found.ecd, signed=True), "nat: above 0 over-confident, below 0 under-confident"),
-        ("NEES", number(d + 2.0 * found.ecd), f"{d} is consistent"),
+        ("ECD", number(evaluation.ecd, signed=True), "nat: above 0 over-confident, below 0 under-confident"),
+        ("NEES", number(d + 2.0 * evaluation.ecd), f"{d} is consistent"),
     ]
-    return evaluation_text(f"safecal poses: {found.n} poses of one run", str(found.verdict), metrics, [])
+    return evaluation_text(f"safecal poses: {evaluation.n} poses of one run", str(evaluation.verdict), metrics, [])
 
 
 def _text(study: PoseStudy, options: argparse.Namespace) -> str:
     lines = [in_options(_head(study), recalibrates=False), ""]
-    said = [f"Suspected: {text}." for text in study.suspicions]
-    said += [f"{note[:1].upper()}{note[1:]}." for note in study.notes]
-    lines += [textwrap.fill(text, 78, break_on_hyphens=False) for text in said]
+    sentences = [f"Suspected: {text}." for text in study.suspicions]
+    sentences += [f"{note[:1].upper()}{note[1:]}." for note in study.notes]
+    lines += [textwrap.fill(text, 78, break_on_hyphens=False) for text in sentences]
     level = f"{100 * study.evaluation.limits.level:g} % interval"
     lines += ["", f"{'axis':<14}{'true / stated variance':>24}{level:>22}{'factor of the sd':>20}"]
-    for a in study.axes:
-        interval = f"{number(a.temperature.low)} to {number(a.temperature.high)}" if study.several else "not of one run"
-        factor = "" if study.fix is None else number(a.factor)
-        lines.append(f"{a.name:<14}{number(a.temperature.value):>24}{interval:>22}{factor:>20}".rstrip())
+    for axis in study.axes:
+        interval = (
+            f"{number(axis.temperature.low)} to {number(axis.temperature.high)}" if study.several else "not of one run"
+        )
+        factor = "" if study.fix is None else number(axis.factor)
+        lines.append(f"{axis.name:<14}{number(axis.temperature.value):>24}{interval:>22}{factor:>20}".rstrip())
     if study.fix is not None:
         lines += ["", "Multiply covariances by this, entry by entry; over-confidence is then ruled out:"]
         lines.append("[" + ",\n ".join("[" + ", ".join(f"{x:.4g}" for x in row) + "]" for row in study.matrix) + "]")
@@ -196,41 +208,47 @@ def _text(study: PoseStudy, options: argparse.Namespace) -> str:
     return "\n".join(lines)
 
 
-POSES = """examples:
+_EXAMPLES = """examples:
   safecal poses estimate.tum truth.tum --cov cov.csv --side right --first rotation
   safecal poses runs/*/estimate.tum --truth truth.tum --cov runs/*/cov.csv --side right --first rotation \\
     --report poses.html
   safecal poses odometry.csv truth.tum --side world --first translation --group SE2 --gate
 
 Files named .csv, .parquet, .arrow or .jsonl hold the columns of nav_msgs/Odometry, covariances among them; others are
-TUM text, `timestamp tx ty tz qx qy qz qw`. A file of covariances holds one matrix, or a line for each pose, row by row,
-which a stamp may begin. Several runs are needed for a verdict: errors of one run depend on each other."""
+TUM text, `timestamp tx ty tz qx qy qz qw`. A file of covariances holds one matrix, or one line for each
+pose: the matrix row by row, with a stamp before it or without. A verdict needs several runs: errors of one run depend
+on each other."""
 
 
-def add_pose_options(parser: argparse.ArgumentParser) -> None:
-    """Add what `safecal poses` can be told, limits excepted."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``safecal poses``."""
+    parser.epilog = _EXAMPLES
     parser.add_argument(
         "files",
         nargs="+",
         type=place,
         metavar="FILE",
-        help="an estimate and its truth; with --truth, an estimate a run",
+        help="an estimate and its truth; with --truth, one estimate for each run",
     )
     group = parser.add_argument_group("poses")
     group.add_argument(
         "--truth", nargs="+", type=place, metavar="FILE", help="true poses: one file, or one for each run"
     )
     group.add_argument(
-        "--cov", nargs="+", type=place, metavar="FILE", help="covariances: one file, or one for each run; or .npy"
+        "--cov",
+        nargs="+",
+        type=place,
+        metavar="FILE",
+        help="covariances, as text or .npy: one file, or one for each run",
     )
     group.add_argument(
         "--side",
         required=True,
         choices=("right", "left", "world"),
         help="axes of the errors: right, those of the estimate (GTSAM); left, truth = exp(error) * estimate; world,"
-        " position and rotation apart along fixed axes (nav_msgs/Odometry)",
+        " fixed axes, with position and rotation separate (nav_msgs/Odometry)",
     )
-    group.add_argument("--first", choices=("rotation", "translation"), help="what covariances begin with")
+    group.add_argument("--first", choices=("rotation", "translation"), help="what the covariances begin with")
     group.add_argument(
         "--group", choices=("SE3", "SE2", "SO3"), default="SE3", help="space (default), the plane, or rotations alone"
     )
@@ -238,14 +256,14 @@ def add_pose_options(parser: argparse.ArgumentParser) -> None:
         "--quaternion",
         choices=("xyzw", "wxyz"),
         default="xyzw",
-        help="order in TUM text (default xyzw, as it is defined)",
+        help="order of quaternions in TUM text (default xyzw, as TUM defines it)",
     )
     group.add_argument(
         "--tolerance",
         type=above(0, included=True),
         default=0.01,
         metavar="S",
-        help="seconds by which stamps that belong together may differ (default 0.01)",
+        help="largest difference of stamps that belong together, in seconds (default 0.01)",
     )
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
@@ -253,3 +271,4 @@ def add_pose_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--title", metavar="TEXT", help="heading of the report")
     group.add_argument("--save", type=output, metavar="FILE", help="write the factors of the covariances as JSON")
     group.add_argument("--gate", action="store_true", help="set the exit status: 0 SAFE, 3 UNSAFE, 4 UNDETERMINED")
+    add_limit_options(parser)

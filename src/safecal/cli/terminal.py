@@ -16,7 +16,18 @@ from typing import Any, TextIO, final
 
 from ..visible import visible
 
-__all__ = ["INTERRUPTED", "Guarded", "Progress", "draw", "guarded", "open_closed", "say_verdict", "searching"]
+__all__ = [
+    "INTERRUPTED",
+    "Guarded",
+    "Progress",
+    "Steps",
+    "draw",
+    "gate_status",
+    "guarded",
+    "open_closed",
+    "say_verdict",
+    "searching",
+]
 
 
 @final
@@ -31,10 +42,10 @@ class Guarded:
         The first failure.
     """
 
-    def __init__(self, stream: TextIO | None, tell: Callable[[OSError], object] = lambda _: None) -> None:
+    def __init__(self, stream: TextIO | None, on_loss: Callable[[OSError], object] = lambda _: None) -> None:
         self._stream: TextIO = io.StringIO() if stream is None else stream  # never written to where it stands in
         self._closed = stream is None
-        self._tell = tell
+        self._on_loss = on_loss
         self.lost: OSError | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -76,7 +87,7 @@ class Guarded:
         self.lost = error
         if not self._closed:
             _drain(self._stream)
-        self._tell(error)
+        self._on_loss(error)
 
 
 def _drain(stream: TextIO) -> None:
@@ -92,7 +103,7 @@ def _drain(stream: TextIO) -> None:
         os.close(null)
 
 
-def _tell(error: OSError) -> None:
+def _report_loss(error: OSError) -> None:
     if not isinstance(error, BrokenPipeError):  # whoever read our output has what they wanted
         print(f"safecal: standard output could not be written: {error.strerror or error}.", file=sys.stderr)
 
@@ -100,7 +111,7 @@ def _tell(error: OSError) -> None:
 @contextmanager
 def guarded() -> Iterator[Guarded]:
     """Guard both streams as long as the context lives, and yield standard output."""
-    out: Any = Guarded(sys.stdout, _tell)
+    out: Any = Guarded(sys.stdout, _report_loss)
     err: Any = Guarded(sys.stderr)
     with redirect_stderr(err), redirect_stdout(out):
         try:
@@ -128,8 +139,14 @@ def open_closed() -> None:
 
 
 _COLOURS = {"SAFE": "1;32", "UNSAFE": "1;31", "UNDETERMINED": "1;33"}
+_GATE = {"SAFE": 0, "UNSAFE": 3, "UNDETERMINED": 4}  # exit statuses
 INTERRUPTED = 130  # the status that a shell expects after Ctrl-C
 _VERDICT = re.compile(r"^(SAFE|UNSAFE|UNDETERMINED)\b", re.MULTILINE)
+
+
+def gate_status(decision: str) -> int:
+    """Return the exit status that `--gate` sets for a decision."""
+    return _GATE[decision]
 
 
 def say_verdict(text: str) -> None:
@@ -138,18 +155,19 @@ def say_verdict(text: str) -> None:
     The word stays: colour is never the only signal.
     """
     out = sys.stdout
-    found = _VERDICT.search(text)
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not out.isatty() or found is None:
+    verdict = _VERDICT.search(text)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not out.isatty() or verdict is None:
         print(text)
         return
     draw_on = getattr(out, "draw", out.write)
-    out.write(text[: found.start()])
-    draw_on(f"\x1b[{_COLOURS[found[1]]}m")
-    out.write(found[1])
+    out.write(text[: verdict.start()])
+    draw_on(f"\x1b[{_COLOURS[verdict[1]]}m")
+    out.write(verdict[1])
     draw_on("\x1b[0m")
-    out.write(text[found.end() :] + "\n")
+    out.write(text[verdict.end() :] + "\n")
 
 
+@final
 class Progress:
     """A line on standard error that counts rows; shown on a terminal only, and only after a second.
 
@@ -157,23 +175,23 @@ class Progress:
     ----------
     total : int or None
         How many rows there are, where that is known.
-    about : bool, default False
+    estimated : bool, default False
         Whether that is an estimate.
     """
 
-    def __init__(self, total: int | None, *, about: bool = False) -> None:
-        self.total, self.about = total, about
+    def __init__(self, total: int | None, *, estimated: bool = False) -> None:
+        self.total, self.estimated = total, estimated
         self.rows = 0
-        self._began = self._last = time.monotonic()
+        self._began = self._last_drawn = time.monotonic()
         self._shown = False
 
     def add(self, rows: int) -> None:
         """Count some rows."""
         self.rows += rows
         now = time.monotonic()
-        if not sys.stderr.isatty() or now - self._began < 1.0 or now - self._last < 0.1:
+        if not sys.stderr.isatty() or now - self._began < 1.0 or now - self._last_drawn < 0.1:
             return
-        self._last, self._shown = now, True
+        self._last_drawn, self._shown = now, True
         draw(f"\r{self.line(now - self._began)}\x1b[K")
 
     def line(self, seconds: float) -> str:
@@ -181,10 +199,10 @@ class Progress:
         text = f"{self.rows:,} rows"
         if not self.total:
             return text
-        share = min(self.rows / self.total, 0.99 if self.about else 1.0)
-        left = seconds * (1.0 - share) / share if share else 0.0
-        about = "about " if self.about else ""
-        return f"[{'#' * int(30 * share):<30}] {about}{share:.0%}  {text}, {_duration(left)} left"
+        share = min(self.rows / self.total, 0.99 if self.estimated else 1.0)
+        seconds_left = seconds * (1.0 - share) / share if share else 0.0
+        about = "about " if self.estimated else ""
+        return f"[{'#' * int(30 * share):<30}] {about}{share:.0%}  {text}, {_duration(seconds_left)} left"
 
     def __enter__(self) -> "Progress":
         return self
@@ -194,8 +212,34 @@ class Progress:
             draw("\r\x1b[K")
 
 
+@final
+class Steps:
+    """A line on standard error that counts steps; on a terminal only."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
+        self._last_drawn = 0.0
+        self._shown = sys.stderr.isatty()
+
+    def add(self, name: str = "") -> None:
+        """Count a step, and name it."""
+        self.done += 1
+        now = time.monotonic()
+        if self._shown and now - self._last_drawn >= 0.1:
+            self._last_drawn = now
+            bar = "#" * (30 * self.done // self.total)
+            draw(f"\r[{bar:<30}] {self.done} of {self.total}  {name[:40]}\x1b[K")
+
+    def __enter__(self) -> "Steps":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            draw("\r\x1b[K")
+
+
 def searching() -> Callable[[float], None]:
-    """Return what shows how far a search for slices is: on a terminal only, and only after a second."""
+    """Return a function that shows how far a search for slices is: on a terminal only, and only after a second."""
     began = time.monotonic()
 
     def show_share(share: float) -> None:

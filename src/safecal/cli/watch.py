@@ -89,22 +89,24 @@ def _watch(options: argparse.Namespace) -> int:
     _check(options, address)
     if options.store is None:
         say(f"the state is kept in {shlex.quote(address)}; `--store` names another place.")
-    asked = {name: getattr(options, name) for name in _SETTINGS}
-    given = {name: asked[name] for name in ("alpha", "run_length", "detect") if asked[name] is not None}
+    settings = {name: getattr(options, name) for name in _SETTINGS}
+    monitor_options = {name: settings[name] for name in ("alpha", "run_length", "detect") if settings[name] is not None}
     limits = {name: x for name in Limits.__slots__ if (x := getattr(options, name)) is not None}
-    asked |= limits
-    monitor = Monitor(**given, grouped=bool(options.by), limits=Limits(**limits))
+    settings |= limits
+    monitor = Monitor(**monitor_options, grouped=bool(options.by), limits=Limits(**limits))
     stopping = Stopping()
     with ExitStack() as stack:
         stack.enter_context(stopping.listening())
         store = stack.enter_context(
-            open_store(address, model=options.name, settings=asked, monitor=monitor, patience=options.patience)
+            open_store(address, model=options.name, settings=settings, monitor=monitor, patience=options.patience)
         )
-        told = {"command": options.on_alarm, "webhook": options.webhook}
-        found = channels(**told) if any(told.values()) else {}
-        apart = options.bad_rows == "quarantine"
-        watcher = Watcher(store, lambda a, s: BatchContent(a, s, apart), say, retry=options.retry)
-        session = Session(options, store, watcher, Notifier(store, found, say), stopping)
+        addresses = {"command": options.on_alarm, "webhook": options.webhook}
+        open_channels = channels(**addresses) if any(addresses.values()) else {}
+        quarantine = options.bad_rows == "quarantine"
+        watcher = Watcher(
+            store, lambda arrival, stored: BatchContent(arrival, stored, quarantine), say, retry=options.retry
+        )  # fmt: skip
+        session = Session(options, store, watcher, Notifier(store, open_channels, say), stopping)
         if options.prometheus is not None:
             from ..watch.prometheus import Server
 
@@ -140,7 +142,7 @@ def _check(options: argparse.Namespace, address: str) -> None:
         )
     if options.batch_column is not None and (options.every is not None or options.batch_rows is not None):
         raise OptionError(
-            "with `--batch-column` a batch ends where its id changes; leave out `--batch-rows`, `--every`."
+            "with `--batch-column` a batch ends where its id changes; leave out `--batch-rows` and `--every`."
         )
     if options.group is not None:
         raise OptionError("`--group` belongs to `safecal watch acknowledge`.")
@@ -163,10 +165,10 @@ def say(line: str) -> None:
 
 def _print(line: str) -> None:
     """Print a line; a watcher goes on when no one reads it any more."""
-    before = getattr(sys.stdout, "lost", None)
+    lost_before = getattr(sys.stdout, "lost", None)
     sys.stdout.write(f"{visible(line)}\n")  # in one piece, so that a kill leaves whole lines or none
     sys.stdout.flush()
-    if before is None and isinstance(getattr(sys.stdout, "lost", None), BrokenPipeError):
+    if lost_before is None and isinstance(getattr(sys.stdout, "lost", None), BrokenPipeError):
         say("no one reads standard output any more; the watch goes on.")
 
 
@@ -185,30 +187,31 @@ class StopNow(BaseException):
 class Stopping:
     """Listens to SIGTERM and SIGINT.
 
-    While a batch is at work a signal only leaves a note, ``asked``; while we wait it ends the waiting with `StopNow`.
+    While a batch is at work, a signal is only noted, in ``signal_number``; while we wait, it ends the waiting with
+    `StopNow`.
     """
 
     def __init__(self) -> None:
-        self.asked: int | None = None
+        self.signal_number: int | None = None
         self._idle = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Listen as long as the context lives; then restore what was there."""
-        before = {}
+        handlers = {}
         for number in (signal.SIGTERM, signal.SIGINT):
             try:
-                before[number] = signal.signal(number, self._heard)
+                handlers[number] = signal.signal(number, self._heard)
             except ValueError:  # not in the main thread: whoever started us sees to signals
                 break
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
     def _heard(self, number: int, _: Any) -> None:
-        self.asked = number
+        self.signal_number = number
         if self._idle:
             raise StopNow
 
@@ -216,7 +219,7 @@ class Stopping:
         """Do something that may take long, and may be broken off."""
         self._idle = True
         try:
-            if self.asked is not None:
+            if self.signal_number is not None:
                 raise StopNow
             return action()
         finally:
@@ -235,39 +238,39 @@ class Session:
     options: argparse.Namespace
     store: Store
     watcher: Watcher
-    teller: Notifier
+    notifier: Notifier
     stopping: Stopping
     latest: History = field(init=False)
     _paged: float | None = None
     _stale: bool = True
-    _again: int = 0
+    _repeats_reported: int = 0
 
     def __post_init__(self) -> None:
         self.latest = self.watcher.snapshot()
 
     def run(self) -> int:
         """Take batches in until there are no more, or someone asks to stop."""
-        left = 0
-        self._granted()
-        self.teller.deliver()
+        incomplete = 0
+        self._acknowledge_requests()
+        self.notifier.deliver()
         try:
-            left = self._stream() if self.options.what == "-" else self._follow()
+            incomplete = self._stream() if self.options.what == "-" else self._follow()
         except StopNow:
             pass
-        self._tell_again()
+        self._report_repeats()
         if self.options.report and self._stale:
             write_page(self.store, self.options.report)
         undelivered = self._flush()
-        if self.stopping.asked is not None:
+        if self.stopping.signal_number is not None:
             say("asked to stop; every batch that was printed is stored.")
-            return 0 if self.stopping.asked == signal.SIGTERM else 128 + self.stopping.asked
-        return self._status(left, undelivered)
+            return 0 if self.stopping.signal_number == signal.SIGTERM else 128 + self.stopping.signal_number
+        return self._status(incomplete, undelivered)
 
     def _flush(self) -> int:
         """Wait for the last deliveries, for a while, and return how many are left."""
-        return self.teller.finish(_FLUSH, stopped=lambda: self.stopping.asked is not None, leave=_LEAVE)
+        return self.notifier.finish(_FLUSH, stopped=lambda: self.stopping.signal_number is not None, leave=_LEAVE)
 
-    def _status(self, left: int, undelivered: int) -> int:
+    def _status(self, incomplete: int, undelivered: int) -> int:
         label = self.store.settings.get("pos_label")
         if label is not None and not self.store.settings.get("seen"):
             say(f"the label {label!r} of `--pos-label` has not occurred yet; is it spelled as in the rows?")
@@ -275,74 +278,74 @@ class Session:
             return ALARM
         if undelivered:
             return 2
-        return ASIDE if self.watcher.aside or left else 0
+        return ASIDE if self.watcher.aside or incomplete else 0
 
     def _follow(self) -> int:
         once = self.options.once
         folder = Folder(self.options.what, self.store.known, say, looks=1 if once else 10)
         for look in itertools.count():
-            self._granted()
+            self._acknowledge_requests()
             for arrival in folder.look():
                 self._take(arrival)
-                if self.stopping.asked is not None:
+                if self.stopping.signal_number is not None:
                     return 0
-            self._tell_again()
-            self.teller.deliver()
+            self._report_repeats()
+            self.notifier.deliver()
             self._page()
             if once and look:
                 break
-            self._rest(self.options.poll)
+            self._wait_for_next_look(self.options.poll)
         for name in folder.waiting:
             say(f"not taken: {name}; it is still being written.")
         return len(folder.waiting)
 
     def _stream(self) -> int:
-        o = self.options
+        options = self.options
         pipe = Pipe(0)
         cutter = Cutter(
             lambda seconds: self._read(pipe, seconds),
-            () if o.batch_column is not None else self.store.batches(PREFIX),
-            rows=o.batch_rows or 10_000, every=o.every, kind=o.format, column=o.batch_column,
+            () if options.batch_column is not None else self.store.batches(PREFIX),
+            rows=options.batch_rows or 10_000, every=options.every, kind=options.format, column=options.batch_column,
         )  # fmt: skip
         try:
             for arrival in cutter:
-                self._granted()
+                self._acknowledge_requests()
                 self._take(arrival)
-                self.teller.deliver()
+                self.notifier.deliver()
                 self._page()
         finally:
             if cutter.held:
                 say(f"{cutter.held} rows were read but not counted; send them again.")
         return 0
 
-    def _rest(self, seconds: float) -> None:
+    def _wait_for_next_look(self, seconds: float) -> None:
         """Wait for the next look; note meanwhile what has been delivered."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0.0:
-            due = self.teller.due()
-            self.stopping.sleep(left if due is None else min(left, due))
+        while (seconds_left := end - time.monotonic()) > 0.0:
+            due = self.notifier.due()
+            self.stopping.sleep(seconds_left if due is None else min(seconds_left, due))
             if due is not None:
-                self.teller.deliver()
+                self.notifier.deliver()
 
     def _read(self, pipe: Pipe, seconds: float | None) -> bytes | None:
         """Wait for more of standard input; note meanwhile what has been delivered."""
         end = math.inf if seconds is None else time.monotonic() + seconds
         while True:
-            due = self.teller.due()
-            left = min(max(0.0, end - time.monotonic()), math.inf if due is None else due)
-            piece = self.stopping.wait(partial(pipe.read, None if left == math.inf else left))
+            due = self.notifier.due()
+            seconds_left = min(max(0.0, end - time.monotonic()), math.inf if due is None else due)
+            piece = self.stopping.wait(partial(pipe.read, None if seconds_left == math.inf else seconds_left))
             if piece is not None or time.monotonic() >= end:
                 return piece
-            self.teller.deliver()
+            self.notifier.deliver()
 
-    def _tell_again(self) -> None:
+    def _report_repeats(self) -> None:
         """Tell of batches that came again, not of each: a stream that is sent from its start has many."""
-        found, self._again = self.watcher.again - self._again, self.watcher.again
-        if found:
-            came = "1 batch came again; it counts" if found == 1 else f"{found} batches came again; they count"
+        repeats, self._repeats_reported = self.watcher.again - self._repeats_reported, self.watcher.again
+        if repeats:
+            came = "1 batch came again; it counts" if repeats == 1 else f"{repeats} batches came again; they count"
             say(f"{came} once.")
 
-    def _granted(self) -> None:
+    def _acknowledge_requests(self) -> None:
         for group in self.watcher.acknowledge():
             say(f"acknowledged: {'all rows' if group is None else group}; looking for the next change.")
             self._refresh()
@@ -355,7 +358,7 @@ class Session:
     def _take(self, arrival: Arrival) -> None:
         taken = self.watcher.take(arrival)
         if taken is not None:
-            self._tell_again()
+            self._report_repeats()
         self._refresh()
         if taken is not None:
             _print(_line(taken))
@@ -375,8 +378,13 @@ class Session:
 def _line(taken: Taken) -> str:
     rows = sum(point.summary.n for point in taken.points)
     total = sum((point.summary for point in taken.points[1:]), taken.points[0].summary)
-    last = taken.points[-1]
-    logs = {"over": last.log_over, "under": last.log_under, "up": last.log_up, "down": last.log_down}
-    logs |= {"change": last.log_change, "to under": last.log_other}
+    last_point = taken.points[-1]
+    logs = {
+        "over": last_point.log_over,
+        "under": last_point.log_under,
+        "up": last_point.log_up,
+        "down": last_point.log_down,
+    }
+    logs |= {"change": last_point.log_change, "to under": last_point.log_other}
     evidence = ", ".join(f"{power_of_ten(log)} {name}" for name, log in logs.items() if log is not None)
     return f"taken: {taken.batch}: {rows} {'row' if rows == 1 else 'rows'}, ECD {total.ecd:+.4f}; e-values {evidence}"

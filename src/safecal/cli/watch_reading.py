@@ -15,14 +15,14 @@ from ..errors import FileError, FormError, InputError, MissingExtraError, Missin
 from ..inputs.columns import Columns, about_columns
 from ..inputs.reader import Batch, Reader, Rows
 from ..inputs.sources import BATCH, Source, open_source
-from ..watch.batches import Arrival, Part
+from ..watch.batches import Arrival, BatchRows
 from ..watch.history import Aside
 from ..watch.standard_input import records
-from .table import chosen_columns
+from .table_file import chosen_columns
 
-__all__ = ["MOST_BAD", "BatchContent"]
+__all__ = ["MOST_UNREADABLE", "BatchContent"]
 
-MOST_BAD = 100  # rows that are set aside one by one; a batch with more is set aside whole
+MOST_UNREADABLE = 100  # rows that are set aside one by one; a batch with more is set aside whole
 _MOST_WINDOWS = 366
 _ODD = re.compile(r"[*?\[\]\ud800-\udfff]")  # in names: Polars would look for many files, or for none
 _ALONE = re.compile(r" at row 0, counting from 0| \(1 of 1 row\)")  # what a row says of itself when it is read alone
@@ -57,9 +57,9 @@ class BatchContent:
     ----------
     arrival : Arrival
         What came.
-    begun : mapping
-        The settings so far; columns that are None are found by name.
-    apart : bool
+    stored : mapping
+        The settings in the store; columns that are None are found by name.
+    quarantine : bool
         Whether single rows that cannot be read are set aside. By default the batch is, as a whole.
     asides : list of Aside
         Those rows, after the last part.
@@ -68,24 +68,24 @@ class BatchContent:
     """
 
     arrival: Arrival
-    begun: Mapping[str, Any]
-    apart: bool = False
+    stored: Mapping[str, Any]
+    quarantine: bool = False
     asides: list[Aside] = field(default_factory=list)
     settings: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.settings = dict(self.begun)
+        self.settings = dict(self.stored)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[BatchRows]:
         """Yield the rows, some hundred thousand at a time."""
-        if self.apart:
+        if self.quarantine:
             try:
                 for _ in self._parts(self._opened()):  # once to see whether all of it can be read
                     pass
             except (FormError, OptionError, MissingExtraError):
                 raise
             except SafecalError:
-                yield from self._parts(self._good())
+                yield from self._parts(self._readable_rows())
                 return
         yield from self._parts(self._opened())
 
@@ -113,12 +113,12 @@ class BatchContent:
         except pl.exceptions.PolarsError as error:
             raise FileError(f"{name} cannot be read: {str(error).strip().splitlines()[0].rstrip('.')}.") from error
 
-    def _parts(self, source: Source) -> Iterator[Part]:
-        self.settings = dict(self.begun)
+    def _parts(self, source: Source) -> Iterator[BatchRows]:
+        self.settings = dict(self.stored)
         columns = self._columns(source)
         # A batch may well lack the positive label; and the other one is that of the batches before.
-        before = [self.begun["other"]] if self.begun.get("other") is not None else []
-        reader = Reader(columns, positive=True, others=before)
+        other_labels = [self.stored["other"]] if self.stored.get("other") is not None else []
+        reader = Reader(columns, positive=True, others=other_labels)
         start = 0
         try:
             for batch in reader.batches(source.batches(columns.names)):
@@ -132,64 +132,64 @@ class BatchContent:
             self.settings["other"] = next(iter(reader.others))
 
     def _columns(self, source: Source) -> Columns:
-        begun = self.begun
-        extra = [c for c in (begun.get("window_column"), begun.get("batch_column")) if c is not None]
-        names = begun.get("label")
-        found = chosen_columns(
+        stored = self.stored
+        extra = [c for c in (stored.get("window_column"), stored.get("batch_column")) if c is not None]
+        names = stored.get("label")
+        columns = chosen_columns(
             source,
             "watch",
-            y=begun.get("y"),
-            prob=begun.get("prob"),
-            logits=begun.get("logits"),
-            by=(*(begun.get("by") or ()), *extra),
-            pos_label=begun.get("pos_label"),
+            y=stored.get("y"),
+            prob=stored.get("prob"),
+            logits=stored.get("logits"),
+            by=(*(stored.get("by") or ()), *extra),
+            pos_label=stored.get("pos_label"),
             labels=None if names is None else tuple(names),
-            clip=begun.get("clip"),
+            clip=stored.get("clip"),
         )
-        self.settings |= {"y": found.y_true, ("logits" if found.form == "logits" else "prob"): list(found.values)}
-        return found
+        self.settings |= {"y": columns.y_true, ("logits" if columns.form == "logits" else "prob"): list(columns.values)}
+        return columns
 
-    def _part(self, batch: Batch, start: int) -> Part:
+    def _part(self, batch: Batch, start: int) -> BatchRows:
         columns, windows = dict(batch.by or {}), None
-        name = self.begun.get("window_column")
+        name = self.stored.get("window_column")
         if name is not None:
             windows = _windows(columns[name], name, start)
-        wanted = self.begun.get("by") or []
-        if self.begun.get("pos_label") is not None and not self.settings.get("seen"):
+        grouped_by = self.stored.get("by") or []
+        if self.stored.get("pos_label") is not None and not self.settings.get("seen"):
             happened: Any = batch.predictions
             self.settings["seen"] = bool(np.any(happened.happened))
-        return Part(batch.predictions, {key: columns[key] for key in wanted} or None, windows)
+        return BatchRows(batch.predictions, {key: columns[key] for key in grouped_by} or None, windows)
 
-    def _good(self) -> Source:
+    def _readable_rows(self) -> Source:
         """Return the rows that can be read, and set the others aside."""
-        size, some = self._rows()
-        bad = self._bad(some, 0, size)
-        for row, reason in bad:
+        size, pick = self._pickable_rows()
+        unreadable = self._unreadable(pick, 0, size)
+        for row, reason in unreadable:
             self.asides.append(Aside(self.arrival.batch, self.arrival.digest, _place(row), reason))
-        if len(bad) == size:
-            raise FileError(f"no row can be read; the first: {bad[0][1] if bad else 'there is none'}")
+        if len(unreadable) == size:
+            raise FileError(f"no row can be read; the first: {unreadable[0][1] if unreadable else 'there is none'}")
         rows = np.ones(size, dtype=bool)
-        rows[[row for row, _ in bad]] = False
-        return some(np.flatnonzero(rows))
+        rows[[row for row, _ in unreadable]] = False
+        return pick(np.flatnonzero(rows))
 
-    def _rows(self) -> tuple[int, Callable[[Any], Source]]:
+    def _pickable_rows(self) -> tuple[int, Callable[[Any], Source]]:
         """Return how many rows there are, and how to get some of them."""
         arrival = self.arrival
         if arrival.kind == "parquet":
             frame = self._opened().frame()
             return int(frame.height), lambda index: _Held(arrival.batch, frame[index])
         text = arrival.content if arrival.path is None else arrival.path.read_bytes()
-        found = [row for row in records(text, arrival.kind or "csv") if row.strip()]
+        lines = [line for line in records(text, arrival.kind or "csv") if line.strip()]
         header = arrival.header
         if arrival.path is not None and arrival.kind != "jsonl":
-            header, found = found[0] if found else b"", found[1:]
-        found = [row if row.endswith(b"\n") else row + b"\n" for row in found]
-        return len(found), lambda index: self._text(header + b"".join(found[k] for k in index))
+            header, lines = lines[0] if lines else b"", lines[1:]
+        lines = [line if line.endswith(b"\n") else line + b"\n" for line in lines]
+        return len(lines), lambda index: self._text(header + b"".join(lines[k] for k in index))
 
-    def _bad(self, some: Callable[[Any], Source], low: int, high: int) -> list[tuple[int, str]]:
+    def _unreadable(self, pick: Callable[[Any], Source], low: int, high: int) -> list[tuple[int, str]]:
         """Find the rows that cannot be read, by halving."""
         try:
-            for _ in self._parts(some(np.arange(low, high))):
+            for _ in self._parts(pick(np.arange(low, high))):
                 pass
         except MissingExtraError:
             raise
@@ -199,14 +199,13 @@ class BatchContent:
         else:
             return []
         middle = (low + high) // 2
-        found = self._bad(some, low, middle)
-        if len(found) <= MOST_BAD:
-            found += self._bad(some, middle, high)
-        if len(found) > MOST_BAD:
-            raise FileError(
-                f"more than {MOST_BAD} rows cannot be read; the first, {_place(found[0][0])}: {found[0][1]}"
-            )
-        return found
+        unreadable = self._unreadable(pick, low, middle)
+        if len(unreadable) <= MOST_UNREADABLE:
+            unreadable += self._unreadable(pick, middle, high)
+        if len(unreadable) > MOST_UNREADABLE:
+            row, reason = unreadable[0]
+            raise FileError(f"more than {MOST_UNREADABLE} rows cannot be read; the first, {_place(row)}: {reason}")
+        return unreadable
 
 
 def _place(row: int) -> str:
@@ -219,11 +218,11 @@ def _windows(column: Any, name: str, start: int) -> Any:
     if values.dtype.kind in "OU":
         missing |= values == ""
     if missing.any():
-        at, count = _place(start + int(missing.argmax())), (int(missing.sum()), len(values))
-        raise fail(MissingValueError, name, "must name a window", got="none", place=at, count=count)
-    found = values.astype(str)
-    if len(np.unique(found)) > _MOST_WINDOWS:
+        place, count = _place(start + int(missing.argmax())), (int(missing.sum()), len(values))
+        raise fail(MissingValueError, name, "must name a window", got="none", place=place, count=count)
+    windows = values.astype(str)
+    if len(np.unique(windows)) > _MOST_WINDOWS:
         hint = "use a date, and not a time."
         rule = f"must have at most {_MOST_WINDOWS} values in a batch"
-        raise fail(OptionError, name, rule, got=str(len(np.unique(found))), hint=hint)
-    return found
+        raise fail(OptionError, name, rule, got=str(len(np.unique(windows))), hint=hint)
+    return windows

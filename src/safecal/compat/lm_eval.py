@@ -32,8 +32,9 @@ from ..families.categorical import Categorical, categorical
 from ..families.predictions import Predictions
 from ..inputs.columns import Columns, about_columns, near_names
 from ..inputs.logs import SampleLogs
-from ..inputs.questions import Normalise, Scale
+from ..inputs.questions import LengthScale, Normalise
 from ..inputs.reader import Reader, join_batches
+from ..inputs.sources import left_out
 from ..judge.evaluation import Evaluation
 from ..options import EvaluateOptions
 
@@ -65,10 +66,10 @@ class Samples:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "samples_quiz.jsonl")
     ...     size = path.write_text(json.dumps(line))
-    ...     found = read_samples(path)
-    >>> found
+    ...     samples = read_samples(path)
+    >>> samples
     1 question of quiz
-    >>> found.columns["subject"].tolist(), round(found.predictions.ecd, 4)
+    >>> samples.columns["subject"].tolist(), round(samples.predictions.ecd, 4)
     (['art'], -0.2096)
     """
 
@@ -108,8 +109,8 @@ class Samples:
                 hint=near_names(missing, list(self.columns)),
             )  # fmt: skip
         groups: Any = {name: self.columns[name] for name in names} or None
-        given: EvaluateOptions = {"cluster": self.cluster, "by": groups}
-        return self.predictions.evaluate(**(given | options))
+        defaults: EvaluateOptions = {"cluster": self.cluster, "by": groups}
+        return self.predictions.evaluate(**(defaults | options))
 
 
 @steady
@@ -129,7 +130,7 @@ def read_samples(
     normalise : {"none", "characters", "bytes", "tokens"}, default "none"
         What the log-likelihood of each choice is divided by. Nothing, by default: that is what the model says.
     tokenizer : callable or str, optional
-        For tokens: makes them of a text; or the name of one of Hugging Face.
+        Needed for tokens: splits a text into tokens, or names a tokenizer of Hugging Face.
     drop_missing : bool, default False
         Whether questions without a target, or with a log-likelihood that is NaN, are left out instead of refused.
 
@@ -151,12 +152,12 @@ def read_samples(
     ...
     safecal.errors.FileError: predictions.csv does not exist.
     """
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    files = [os.fspath(path) for path in given]
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = [os.fspath(path) for path in listed]
     absent = next((path for path in files if not os.path.exists(path)), None)
     if absent is not None or not files:
         raise FileError("`paths` must name a file." if absent is None else f"{absent} does not exist.")
-    source = SampleLogs(files, Scale.of(normalise, tokenizer))
+    source = SampleLogs(files, LengthScale.of(normalise, tokenizer))
     beside = tuple(name for name in source.columns if name not in ("target", "choices", "logits"))
     columns = source.chosen(Columns(None, (), "logits", by=beside, drop_missing=drop_missing))
     reader = Reader(columns)
@@ -166,8 +167,10 @@ def read_samples(
         raise about_columns(error, columns, FRAME) from error
     if not parts:
         raise FileError(f"every question of {source.name} has missing values; nothing is left.")
-    whole = join_batches(parts)
-    return Samples(whole.predictions, dict(whole.by or {}), whole.cluster)
+    joined = join_batches(parts)
+    predictions: Any = joined.predictions
+    predictions = replace(predictions, notes=(*left_out(source, reader), *predictions.notes))
+    return Samples(predictions, dict(joined.by or {}), joined.cluster)
 
 
 def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
@@ -247,8 +250,8 @@ def scored(results: Sequence[tuple[float, bool]], right: int) -> dict[str, Any]:
     Examples
     --------
     >>> from safecal.compat.lm_eval import scored
-    >>> found = scored([(-3.2, False), (-0.9, True)], 0)
-    >>> found["acc"], round(found["ecd"], 4), found["temperature"]
+    >>> metrics = scored([(-3.2, False), (-0.9, True)], 0)
+    >>> metrics["acc"], round(metrics["ecd"], 4), metrics["temperature"]
     (0.0, 2.0904, [0, [-3.2, -0.9]])
     """
     values = [float(value) for value, _ in results]
@@ -259,7 +262,7 @@ def scored(results: Sequence[tuple[float, bool]], right: int) -> dict[str, Any]:
 
 @final
 class _Question(list[Any]):
-    """The right choice and its log-likelihoods. The harness takes the mean of a metric that no task lists: NaN here."""
+    """The right choice and the log-likelihoods. The harness averages metrics that a task does not list: here to NaN."""
 
     def __radd__(self, other: float) -> float:
         return math.nan
@@ -273,8 +276,8 @@ def _predictions(items: Sequence[Sequence[Any]]) -> Categorical:
     logits = np.full((len(items), int(sizes.max(initial=2))), -np.inf)
     for row, (_, values) in zip(logits, items, strict=True):
         row[: len(values)] = values
-    found = categorical([right for right, _ in items], logits=logits)
-    return replace(found, choices=sizes) if (sizes < logits.shape[1]).any() else found
+    predictions = categorical([right for right, _ in items], logits=logits)
+    return replace(predictions, choices=sizes) if (sizes < logits.shape[1]).any() else predictions
 
 
 def temperature(items: Sequence[Sequence[Any]]) -> float:

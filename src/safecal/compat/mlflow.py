@@ -103,7 +103,7 @@ def _log(client: Any, run_id: str, evaluation: Evaluation, prefix: str, report: 
 def _metrics(evaluation: Evaluation) -> dict[str, float]:
     """Return every number that exists."""
     ecd, temperature, ratio = evaluation.interval, evaluation.temperature, _ratio(evaluation)
-    found = {
+    numbers = {
         "ecd": ecd.value,
         "ecd_low": ecd.low,
         "ecd_high": ecd.high,
@@ -123,12 +123,12 @@ def _metrics(evaluation: Evaluation) -> dict[str, float]:
         "n": float(evaluation.n),
         "n_impossible": float(evaluation.summary.n_impossible),
     }
-    return {name: value for name, value in found.items() if not math.isnan(value)}
+    return {name: value for name, value in numbers.items() if not math.isnan(value)}
 
 
 def _ratio(evaluation: Evaluation) -> Interval:
-    found = evaluation.mistakes
-    return Interval(math.nan, math.nan, math.nan, evaluation.level, "none") if found is None else found.ratio
+    mistakes = evaluation.mistakes
+    return Interval(math.nan, math.nan, math.nan, evaluation.level, "none") if mistakes is None else mistakes.ratio
 
 
 def _worst(evaluation: Evaluation) -> float:

@@ -12,7 +12,7 @@ from .._checks.message import fail, show
 from .._optional import require
 from ..errors import InputError
 from ..monitor import Monitor
-from ..watch.standing import Reader, Reading, group_names, shown_groups
+from ..watch.standing import Reading, ReadingCache, group_names, shown_groups
 
 __all__ = ["observe"]
 
@@ -20,11 +20,11 @@ Values = Callable[[Reading], dict[tuple[tuple[str, str], ...], float]]
 
 
 def _alarms(r: Reading) -> dict[tuple[tuple[str, str], ...], float]:
-    found: dict[tuple[tuple[str, str], ...], float] = {
+    since_start: dict[tuple[tuple[str, str], ...], float] = {
         (("kind", "since the start"), ("direction", direction)): int(direction in r.raised) for direction in r.evidence
     }
     changes = {(("kind", "change"), ("direction", direction)): int(direction in r.changes) for direction in r.changing}
-    return found | changes
+    return since_start | changes
 
 
 # Name, kind of instrument, unit, what it is, and its values by attributes.
@@ -36,7 +36,7 @@ _INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
     ),
     ("ecd", "gauge", "{nat}", "Mean excess surprise; above 0 over-confident", lambda r: {(): r.summary.ecd}),
     (
-        "log10_e_value", "gauge", "1", "Evidence against calibrated since the start",
+        "log10_e_value", "gauge", "1", "Evidence against calibration since the start",
         lambda r: {(("direction", direction),): log for direction, log in r.evidence.items()},
     ),
     (
@@ -53,7 +53,7 @@ _INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
         lambda r: {(): r.change_threshold},
     ),
     (
-        "alarm_active", "gauge", "1", "1 where an alarm was raised and stands",
+        "alarm_active", "gauge", "1", "1 where an alarm was raised and still stands",
         _alarms,
     ),
 )  # fmt: skip
@@ -77,7 +77,7 @@ def observe(monitor: Monitor | Callable[[], Monitor], meter: Any = None, *, max_
     monitor : Monitor or callable
         What to show, or a function that returns it.
     meter : opentelemetry.metrics.Meter, optional
-        Where to; by default the global one named ``safecal``.
+        Where to show it; by default the global meter named ``safecal``.
     max_groups : int, default 50
         Groups that are shown: those with the strongest evidence of over-confidence. The others are counted in
         ``safecal.groups_not_shown``.
@@ -96,24 +96,24 @@ def observe(monitor: Monitor | Callable[[], Monitor], meter: Any = None, *, max_
     """
     if not (isinstance(monitor, Monitor) or callable(monitor)):
         raise fail(InputError, "monitor", "must be a Monitor, or a function that returns one", got=show(monitor))
-    most = whole_number(max_groups, "max_groups", 0)
+    limit = whole_number(max_groups, "max_groups", 0)
     metrics = _metrics()
-    made = metrics.get_meter("safecal") if meter is None else meter
+    chosen_meter = metrics.get_meter("safecal") if meter is None else meter
 
     def current() -> Monitor:
         return monitor if isinstance(monitor, Monitor) else monitor()
 
-    reader = Reader()
+    readings = ReadingCache()
     for name, kind, unit, about, values in _INSTRUMENTS:
-        create = getattr(made, f"create_observable_{kind}")
-        both = ("safecal", _total(current, reader, values)), ("safecal.group", _groups(current, reader, values, most))
-        for place, read in both:
-            create(f"{place}.{name}", callbacks=[_callback(metrics, read)], unit=unit, description=about)
+        create = getattr(chosen_meter, f"create_observable_{kind}")
+        of_all, of_groups = _total(current, readings, values), _groups(current, readings, values, limit)
+        for prefix, read in (("safecal", of_all), ("safecal.group", of_groups)):
+            create(f"{prefix}.{name}", callbacks=[_callback(metrics, read)], unit=unit, description=about)
 
     def left() -> Iterator[tuple[dict[str, str], float]]:
-        yield {}, max(len(current().groups) - most, 0)
+        yield {}, max(len(current().groups) - limit, 0)
 
-    made.create_observable_gauge(
+    chosen_meter.create_observable_gauge(
         "safecal.groups_not_shown",
         callbacks=[_callback(metrics, left)],
         unit="{group}",
@@ -124,19 +124,19 @@ def observe(monitor: Monitor | Callable[[], Monitor], meter: Any = None, *, max_
 Read = Callable[[], Iterator[tuple[dict[str, str], float]]]
 
 
-def _total(current: Callable[[], Monitor], reader: Reader, values: Values) -> Read:
+def _total(current: Callable[[], Monitor], readings: ReadingCache, values: Values) -> Read:
     def read() -> Iterator[tuple[dict[str, str], float]]:
-        for attributes, value in values(reader(current())).items():
+        for attributes, value in values(readings(current())).items():
             yield dict(attributes), value
 
     return read
 
 
-def _groups(current: Callable[[], Monitor], reader: Reader, values: Values, most: int) -> Read:
+def _groups(current: Callable[[], Monitor], readings: ReadingCache, values: Values, limit: int) -> Read:
     def read() -> Iterator[tuple[dict[str, str], float]]:
         monitor = current()
         names = group_names(monitor.groups)
-        for group, reading in shown_groups(monitor, most, reader)[0]:
+        for group, reading in shown_groups(monitor, limit, readings)[0]:
             for attributes, value in values(reading).items():
                 yield {"group": names[group], **dict(attributes)}, value
 

@@ -19,8 +19,7 @@ from .._checks.columns import spelled
 from .._checks.labels import FromOne
 from .._checks.message import fail
 from .._steady import steady
-from .._sums.bins import Bins
-from .._sums.splits import Plan, binned_values, bins_for
+from .._sums.splits import Bins, Plan, binned_values, bins_for
 from .._sums.tally import MAX_KEYS, Tally
 from .._types import AnyArray, BinOn, Strategy
 from ..errors import FormError, OptionError, ShapeError
@@ -31,7 +30,7 @@ from ..inputs.values import from_text
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
-from ..slices.front_door import SliceStream
+from ..slices.two_passes import SliceStream
 
 __all__ = ["MAX_KEYS", "MAX_ROWS", "MAX_VALUES", "Batch", "evaluate_batches", "join_batches", "tally_batches"]
 
@@ -70,12 +69,12 @@ def evaluate_batches(
         Bins of equal width, or of about equally many rows. Beyond ``max_rows`` the edges of the latter are right to a
         millionth of the range.
     max_rows : int, default 1_000_000
-        Rows that are held in memory. Of more, as many are drawn to be searched for slices (10 000 at least, a million
-        at most), and all are estimated.
+        Rows that are held in memory. From more rows, this many are drawn to be searched for slices (at least 10 000, at
+        most a million); the slices are then estimated from all rows.
     once : bool, default False
         Whether the batches can be read only once.
     progress : callable, optional
-        Is called with the share of the search for slices that is done, where batches have features.
+        Called during the search for slices with the share that is done, where batches have features.
     **limits
         ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
@@ -105,8 +104,8 @@ def evaluate_batches(
         )
     stream = map(_checked, batches())
     held = _hold(stream, max_rows)
-    rest = next(stream, None)
-    if rest is None:
+    next_batch = next(stream, None)
+    if next_batch is None:
         whole = join_batches(held)
         _refuse_from_one(whole)
         return evaluate_predictions(
@@ -121,14 +120,12 @@ def evaluate_batches(
             progress=progress,
             **limits,
         )
-    sought = None
+    search = None
     if held[0].features is not None:
-        if once:
-            rule = f"of more than {max_rows} rows that can be read only once cannot be searched"
-            raise fail(OptionError, "features", rule, hint="save the rows to a file first, or raise `max_rows`.")
+        _refuse_once(once, max_rows)
         width = max(getattr(held[0].predictions, "values", np.empty(0)).size // held[0].predictions.n, 1)
-        sought = SliceStream(checked.level, drawn_at_most(width, max_rows), from_text, progress)
-    whole_stream = chain(held, [rest], stream)
+        search = SliceStream(checked.level, search_limit(width, max_rows), from_text, progress)
+    whole_stream, counted = chain(held, [next_batch], stream), None
     if bins is not None and strategy == "quantile" and not isinstance(bins, Bins):
         if once:
             hint = "save the rows to a file first, or leave out the strategy."
@@ -136,48 +133,69 @@ def evaluate_batches(
         grid = count_on_grid(whole_stream, bin_on)
         assert grid is not None
         plan = Plan(*grid.bins(bins))
+        counted = int(grid.counts.sum())
         whole_stream = chain(batches())
     else:
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
     labels = FromOne()
-    rows = whole_stream if sought is None else _drawn_from(whole_stream, sought)
-    tally = tally_batches(looked_at(rows, labels), plan)
+    rows = whole_stream if search is None else _drawn_from(whole_stream, search)
+    tally = tally_batches(note_labels(rows, labels), plan)
+    _refuse_spent(counted, tally.n)
     labels.refuse()
     slices = None
-    if sought is not None:
-        sought.search(tally.clusters)
-        slices = sought.slices(tally_batches(_numbered(batches(), sought), Plan()))
+    if search is not None:
+        search.search(tally.clusters)
+        tally_again = tally_batches(_numbered(batches(), search), Plan())
+        _refuse_spent(tally.n, tally_again.n)
+        slices = search.slices(tally_again)
     return Evaluation.of(tally, checked, slices=slices)
 
 
-def plain_features(whole: Batch) -> dict[str, AnyArray] | None:
+def _refuse_once(once: bool, max_rows: int) -> None:
+    """Refuse to look for slices in rows that cannot be read again."""
+    if once:
+        rule = f"of more than {max_rows} rows that can be read only once cannot be searched"
+        raise fail(OptionError, "features", rule, hint="save the rows to a file first, or raise `max_rows`.")
+
+
+def _refuse_spent(first: int | None, second: int) -> None:
+    """Refuse batches that were not the same when they were asked for again; None where they were not."""
+    if first is not None and second != first:
+        rule = "must return all batches, from the first, each time it is called"
+        hint = (
+            "pass the function that makes them, `evaluate_batches(read)`, not one that returns what was read already."
+        )
+        raise fail(FormError, "batches", rule, got=f"{first} rows the first time, and {second} the second", hint=hint)
+
+
+def plain_features(batch: Batch) -> dict[str, AnyArray] | None:
     """Return the features of all rows, with text read as what it spells."""
-    return None if whole.features is None else {name: from_text(x) for name, x in whole.features.items()}
+    return None if batch.features is None else {name: from_text(x) for name, x in batch.features.items()}
 
 
-def drawn_at_most(width: int, max_rows: int) -> int:
-    """Return how many rows of so many values are drawn for the search, so that they can be held."""
+def search_limit(width: int, max_rows: int) -> int:
+    """Return how many rows of ``width`` values to draw for the search, so that they fit in memory."""
     return min(max(max_rows, _FEWEST_DRAWN), MAX_VALUES // width)
 
 
-def _drawn_from(stream: Iterable[Batch], sought: SliceStream) -> Iterator[Batch]:
+def _drawn_from(stream: Iterable[Batch], search: SliceStream) -> Iterator[Batch]:
     """Pass batches on, and draw rows for the search."""
     for batch in stream:
         assert batch.features is not None
-        sought.add(batch.predictions, batch.sample_weight, batch.cluster, batch.features)
+        search.add(batch.predictions, batch.sample_weight, batch.cluster, batch.features)
         yield replace(batch, features=None)
 
 
-def _numbered(stream: Iterable[Batch], sought: SliceStream) -> Iterator[Batch]:
+def _numbered(stream: Iterable[Batch], search: SliceStream) -> Iterator[Batch]:
     """Pass batches on, grouped by the slices that their rows lie in."""
     for batch in stream:
         assert batch.features is not None
-        numbers = sought.numbers(batch.predictions, batch.cluster, batch.features)
+        numbers = search.numbers(batch.predictions, batch.cluster, batch.features)
         yield replace(batch, by={"slices": numbers}, features=None)
 
 
-def looked_at(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
-    """Pass batches on, and keep what tells whether their classes are numbered from 1."""
+def note_labels(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
+    """Pass batches on, and note the labels that tell whether classes are numbered from 1."""
     for batch in stream:
         p = batch.predictions
         if isinstance(p, Categorical) and not p.names and p.classes <= NAMED:  # names of more classes are not kept
@@ -185,9 +203,9 @@ def looked_at(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
         yield batch
 
 
-def _refuse_from_one(whole: Batch) -> None:
+def _refuse_from_one(batch: Batch) -> None:
     labels = FromOne()
-    list(looked_at([whole], labels))
+    list(note_labels([batch], labels))
     labels.refuse()
 
 
@@ -216,8 +234,8 @@ def tally_batches(stream: Iterable[Batch], plan: Plan) -> Tally:
     6
     """
     with closing(_tallies(stream, plan)) as parts:
-        found = in_pairs(parts, Tally.__add__)
-    return Tally() if found is None else found
+        total = add_in_pairs(parts, Tally.__add__)
+    return Tally() if total is None else total
 
 
 def _tallies(stream: Iterable[Batch], plan: Plan) -> Generator[Tally, None, None]:
@@ -262,7 +280,7 @@ def _hold(stream: Iterator[Batch], max_rows: int) -> list[Batch]:
 _T = TypeVar("_T")
 
 
-def in_pairs(parts: Iterable[_T], add: Callable[[_T, _T], _T]) -> _T | None:
+def add_in_pairs(parts: Iterable[_T], add: Callable[[_T, _T], _T]) -> _T | None:
     """Add up parts in their order, as a tree; None where there are none.
 
     Parameters
@@ -279,22 +297,22 @@ def in_pairs(parts: Iterable[_T], add: Callable[[_T, _T], _T]) -> _T | None:
 
     Examples
     --------
-    >>> from safecal.engines.batches import in_pairs
-    >>> in_pairs("abcde", lambda a, b: f"({a}{b})")
+    >>> from safecal.engines.batches import add_in_pairs
+    >>> add_in_pairs("abcde", lambda a, b: f"({a}{b})")
     '(((ab)(cd))e)'
     """
-    held: list[tuple[int, _T]] = []  # how many parts each sum is of, decreasing
+    sums: list[tuple[int, _T]] = []  # how many parts each sum is of, decreasing
     for part in parts:
         size, total = 1, part
-        while held and held[-1][0] == size:
-            before = held.pop()[1]
+        while sums and sums[-1][0] == size:
+            before = sums.pop()[1]
             size, total = 2 * size, add(before, total)
-        held.append((size, total))
-    if not held:
+        sums.append((size, total))
+    if not sums:
         return None
-    total = held.pop()[1]
-    while held:
-        total = add(held.pop()[1], total)
+    total = sums.pop()[1]
+    while sums:
+        total = add(sums.pop()[1], total)
     return total
 
 
@@ -303,8 +321,8 @@ GRID_CELLS = 1 << 20
 
 @final
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """Rows in each cell of the range of what they are binned on."""
+class CountGrid:
+    """Counts of rows on a fine grid over the values that they are binned on."""
 
     on: BinOn
     low: float
@@ -317,14 +335,14 @@ class Grid:
     def bins(self, size: int) -> tuple[Bins, BinOn]:
         """Return bins of about equally many rows, right to a millionth of the range, and what they bin on."""
         below = np.cumsum(self.counts)
-        wanted = below[-1] * np.arange(1, size) / size
-        cells = np.unique(np.searchsorted(below, wanted, side="left") + 1)
+        ranks = below[-1] * np.arange(1, size) / size
+        cells = np.unique(np.searchsorted(below, ranks, side="left") + 1)
         cells = cells[(cells > 0) & (cells < GRID_CELLS)]
         inner = self.low + cells / GRID_CELLS * (self.high - self.low)
         return Bins.from_edges([self.low, *inner.tolist(), self.high]), self.on
 
 
-def count_on_grid(stream: Iterable[Batch], bin_on: BinOn | None) -> Grid | None:
+def count_on_grid(stream: Iterable[Batch], bin_on: BinOn | None) -> CountGrid | None:
     """Count the rows of all batches; None where there are none."""
     counts = np.zeros(GRID_CELLS, dtype=np.int64)
     low = high = 0.0
@@ -337,7 +355,7 @@ def count_on_grid(stream: Iterable[Batch], bin_on: BinOn | None) -> Grid | None:
         for scored in batch.predictions.blocks():
             place = (binned_values(scored, on) - low) / (high - low) * GRID_CELLS
             counts += np.bincount(np.clip(place.astype(np.intp), 0, GRID_CELLS - 1), minlength=GRID_CELLS)
-    return Grid(on, low, high, counts) if on else None
+    return CountGrid(on, low, high, counts) if on else None
 
 
 def refuse_unbounded(predictions: Predictions) -> None:

@@ -12,8 +12,7 @@ from .._checks.columns import spelled, whole_number
 from .._checks.message import FRAME, fail, show
 from .._optional import narwhals
 from .._steady import steady
-from .._sums.bins import Bins
-from .._sums.splits import Plan
+from .._sums.splits import Bins, Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError
 from ..inputs.columns import Columns, Stated, about_columns, check_by_label, matching, near_names
@@ -21,13 +20,17 @@ from ..inputs.states import check_states
 from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits
-from .expressed.formulas import collected
-from .expressed.pipeline import express
+from .expressed import express
+from .expressed.formulas import collect_numbers
 from .partitions import evaluate_partitions
 
 __all__ = ["evaluate_frame"]
 
-_NEAR = ("duckdb", "polars", "datafusion")  # engines of Ibis on this machine, whose rows are faster through the kernel
+_LOCAL_BACKENDS = (
+    "duckdb",
+    "polars",
+    "datafusion",
+)  # engines of Ibis on this machine, whose rows are faster through the kernel
 
 
 @steady
@@ -85,11 +88,11 @@ def evaluate_frame(
         The columns of standard deviations, or of variances.
     cov : str or sequence of str
         The columns of covariances, in their order: the matrix row by row, or its lower triangle row by row. Patterns
-        such as ``"cov_*"`` name columns in the order of the frame; one column may hold lists, or lists of lists.
+        such as ``"cov_*"`` name columns in the order of the frame; one column can hold lists, or lists of lists.
     lower, upper : str
         The columns of the ends of intervals, as in `intervals`; with ``coverage``.
     coverage : float
-        With which probability they are stated to hold.
+        The probability with which intervals are said to hold the outcome.
     quantile : mapping of levels to str
         The columns of quantiles, as in `quantiles`: ``{0.05: "q05", 0.95: "q95"}``.
     draws : str or sequence of str
@@ -114,11 +117,12 @@ def evaluate_frame(
     sample_weight : str, optional
         The column of weights.
     features : str or sequence of str, optional
-        The columns in which slices are looked for, as by `find_slices`. Of more than ``max_rows`` rows as many are
-        drawn to be searched (10 000 at least, a million at most), and all are estimated: the frame is read twice.
+        The columns in which slices are looked for, as by `find_slices`. From more than ``max_rows`` rows, this many are
+        drawn to be searched (at least 10 000, at most a million); all rows are estimated, so the frame is read twice.
         Remote databases search up to ``max_rows`` rows.
     clip : float, optional
-        Move probabilities into ``[clip, 1 - clip]``; off by default.
+        Move probabilities into ``[clip, 1 - clip]``; off by default, and at most ``0.02 / (K - 1)`` for K classes,
+        because a larger one makes another, vaguer model. A note beside the result says so.
     max_rows : int, default 1_000_000
         Rows that are fetched and held in memory; beyond, their sums are added up.
     **limits
@@ -146,34 +150,38 @@ def evaluate_frame(
     whole_number(max_rows, "max_rows", 0)
     if library(frame) == "narwhals":
         frame = frame.to_native()
-    there = _names(frame)
+    available = _column_names(frame)
     stated = None
-    spreads = {"std": _several(std), "var": _several(var), "cov": _several(cov)}
+    spreads = {"std": _as_tuple(std), "var": _as_tuple(var), "cov": _as_tuple(cov)}
     if spreads["cov"] is not None:
-        spreads["cov"] = matching(there, spreads["cov"], "cov")
+        spreads["cov"] = matching(available, spreads["cov"], "cov")
     if any(value is not None for value in (lower, upper, coverage, quantile, draws)):
-        patterns = _several(draws)
+        patterns = _as_tuple(draws)
         stated = Stated.of(
-            mean=_several(mean), **spreads, lower=lower, upper=upper, coverage=coverage, quantile=quantile,
-            draws=None if patterns is None else matching(there, patterns, "draws"),
+            mean=_as_tuple(mean), **spreads, lower=lower, upper=upper, coverage=coverage, quantile=quantile,
+            draws=None if patterns is None else matching(available, patterns, "draws"),
         )  # fmt: skip
     columns = _columns(
         {"y_prob": y_prob, "logits": logits, "mean": mean},
-        {"y_true": y_true, "x_true": x_true, "cluster": cluster, **spreads},
-        by,
-        sample_weight,
+        {"y_true": y_true, "x_true": x_true, **spreads},
         {"pos_label": pos_label, "labels": labels, "clip": clip},
         stated,
         by_label,
     )
-    if features is not None:
-        columns = replace(columns, features=(features,) if isinstance(features, str) else tuple(features))
+    columns = replace(
+        columns, by=_as_tuple(by) or (), cluster=cluster, sample_weight=sample_weight,
+        features=_as_tuple(features) or (),
+    )  # fmt: skip
+    if by_label and columns.of_classes:
+        check_by_label(columns)
+    elif by_label:
+        raise fail(OptionError, "by_label", "is for labels with probabilities or log-odds", hint="leave it out.")
     gaussian = columns.form in ("gaussian", "ensemble")
     bins = Plan.wanted(bins, not gaussian, bin_on, strategy)
     try:
         if columns.form == "gaussian":
             check_states(columns)
-        _there(there, columns)
+        _refuse_absent(available, columns)
         lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile" and not columns.features)
         if lazy is not None and rows > max_rows:
             _refuse_features(columns, max_rows)
@@ -187,78 +195,74 @@ def evaluate_frame(
 
 
 def _columns(
-    forms: dict[str, Any],
-    names: dict[str, Any],
-    by: str | Sequence[str] | None,
-    sample_weight: str | None,
-    options: dict[str, Any],
-    stated: Stated | None,
-    by_label: bool,
+    forms: dict[str, Any], names: dict[str, Any], options: dict[str, Any], stated: Stated | None, by_label: bool
 ) -> Columns:
-    """Return which column is what; exactly one form of prediction."""
-    given = [name for name, value in forms.items() if value is not None]
+    """Return which columns hold outcomes and predictions; exactly one form of prediction."""
+    given_forms = [name for name, value in forms.items() if value is not None]
     if stated is not None:
-        if given or any(value is not None for value in options.values()):
+        if given_forms or any(value is not None for value in options.values()):
             rule = "must be stated in one way, without probabilities, labels and clip"
             raise fail(FormError, "forecast", rule, got=stated.form)
-        groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-        happened = _text(names["x_true"] or names["y_true"], "y_true")
-        return Columns(
-            happened, stated.values, stated.form, stated.spread, groups, names["cluster"], sample_weight,
-            levels=stated.levels,
-        )  # fmt: skip
-    if len(given) != 1:
+        happened = _column_name(names["x_true"] or names["y_true"], "y_true")
+        return Columns(happened, stated.values, stated.form, stated.spread, levels=stated.levels)
+    if len(given_forms) != 1:
         raise fail(
             FormError, "y_prob", "or `logits` or `mean` must name the predictions, exactly one of them",
-            got=" and ".join(f"`{name}`" for name in given) or "none",
+            got=" and ".join(f"`{name}`" for name in given_forms) or "none",
             hint="`y_prob=` for probabilities, `logits=` for log-odds, `mean=` with `std=` or `var=` for Gaussians.",
         )  # fmt: skip
-    form = given[0]
-    values = (forms[form],) if isinstance(forms[form], str) else tuple(forms[form])
-    if len(values) < 2 and not isinstance(forms[form], str) and form != "mean":
-        hint = "for two classes pass the name alone; for a column of lists, too."
-        raise fail(ShapeError, form, "must name two columns or more, where it is a list", got=show(list(values)),
-                   hint=hint)  # fmt: skip
-    groups = () if by is None else (by,) if isinstance(by, str) else tuple(by)
-    if form != "mean":
-        for name in ("x_true", "std", "var", "cov"):
-            if names[name] is not None:
-                raise fail(OptionError, name, "belongs to Gaussians, with `mean=`", got=f"`{form}`")
-        labels = None if options["labels"] is None else tuple(options["labels"])
-        outcomes: tuple[str, ...] = ()
-        if by_label:
-            outcomes = () if isinstance(names["y_true"], str) else tuple(names["y_true"])
-        y_true = None if by_label else _text(names["y_true"], "y_true")
-        found = Columns(
-            y_true, values, form, None, groups, names["cluster"], sample_weight, options["pos_label"], labels,
-            clip_value(options["clip"], form, 2), outcomes=outcomes,
-        )  # fmt: skip
-        return check_by_label(found) if by_label else found
-    if by_label:
-        raise fail(OptionError, "by_label", "belongs to classifiers", got="`mean`")
-    for name, value in options.items():
-        if value is not None:
+    form = given_forms[0]
+    if form == "mean":
+        return _gaussian_columns(_as_tuple(forms["mean"]) or (), names, {**options, "by_label": by_label or None})
+    return _class_columns(form, forms[form], names, options, by_label)
+
+
+def _class_columns(
+    form: str, values: str | Sequence[str], names: dict[str, Any], options: dict[str, Any], by_label: bool
+) -> Columns:
+    """Return the columns of a classifier."""
+    if len(values) < 2 and not isinstance(values, str):
+        hint = "for two classes, or for a column of lists, pass the name alone."
+        rule = "must name two columns or more if it is a list"
+        raise fail(ShapeError, form, rule, got=show(list(values)), hint=hint)
+    for name in ("x_true", "std", "var", "cov"):
+        if names[name] is not None:
+            raise fail(OptionError, name, "belongs to Gaussians, with `mean=`", got=f"`{form}`")
+    happened = names["y_true"]
+    return Columns(
+        None if by_label else _column_name(happened, "y_true"),
+        _as_tuple(values) or (),
+        form,
+        pos_label=options["pos_label"],
+        labels=None if options["labels"] is None else tuple(options["labels"]),
+        clip=clip_value(options["clip"], form, 2 if by_label or isinstance(values, str) else len(values)),
+        outcomes=tuple(happened) if by_label and not isinstance(happened, str) else (),
+    )
+
+
+def _gaussian_columns(mean: tuple[str, ...], names: dict[str, Any], options: dict[str, Any]) -> Columns:
+    """Return the columns of Gaussian states; ``options`` are those of classifiers, which do not belong here."""
+    for name in ("by_label", *options):
+        if options[name] is not None:
             raise fail(OptionError, name, "belongs to classifiers", got="`mean`")
-    given = [name for name in ("std", "var", "cov") if names[name] is not None]
-    if len(given) != 1:
+    given_spreads = [name for name in ("std", "var", "cov") if names[name] is not None]
+    if len(given_spreads) != 1:
         raise fail(
             FormError, "std", "or `var` or `cov` must name the spread, exactly one of them",
-            got=" and ".join(f"`{name}`" for name in given) or "none",
+            got=" and ".join(f"`{name}`" for name in given_spreads) or "none",
             hint="`std=` or `var=` for independent components, `cov=` for the columns of a covariance matrix.",
         )  # fmt: skip
-    axes = names["x_true"] if isinstance(names["x_true"], list | tuple) else ()
-    x_true = None if axes else _text(names["x_true"], "x_true")
-    spread = (given[0], *names[given[0]])
-    return Columns(
-        x_true, values, "gaussian", spread, groups, names["cluster"], sample_weight, axes=tuple(axes)
-    )  # fmt: skip
+    axes = tuple(names["x_true"]) if isinstance(names["x_true"], list | tuple) else ()
+    x_true = None if axes else _column_name(names["x_true"], "x_true")
+    spread = (given_spreads[0], *names[given_spreads[0]])
+    return Columns(x_true, mean, "gaussian", spread, axes=axes)
 
 
-def _several(value: str | Sequence[str] | None) -> tuple[str, ...] | None:
+def _as_tuple(value: str | Sequence[str] | None) -> tuple[str, ...] | None:
     return None if value is None else (value,) if isinstance(value, str) else tuple(value)
 
 
-def _text(value: Any, name: str) -> str:
+def _column_name(value: Any, name: str) -> str:
     if not isinstance(value, str):
         several = name == "y_true" and isinstance(value, Sequence)
         hint = "for several labels a row, each with its own column of predictions, pass `by_label=True`."
@@ -266,7 +270,7 @@ def _text(value: Any, name: str) -> str:
     return value
 
 
-def _names(frame: Any) -> list[Any]:
+def _column_names(frame: Any) -> list[Any]:
     kind = library(frame)
     if kind == "pyarrow":
         return list(frame.schema.names)
@@ -280,16 +284,16 @@ def _names(frame: Any) -> list[Any]:
     )  # fmt: skip
 
 
-def _there(there: list[Any], columns: Columns) -> None:
+def _refuse_absent(available: list[Any], columns: Columns) -> None:
     """Refuse columns that do not exist."""
     for name in columns.names:
-        if there.count(name) > 1:
-            hint = "give each column a name of its own: which of them is meant is not for safecal to guess."
+        if available.count(name) > 1:
+            hint = "give each column a name of its own: safecal does not guess which of them is meant."
             rule = f"must have one column {name!r}"
-            raise fail(OptionError, "frame", rule, got=f"{there.count(name)} of that name", hint=hint)
-        if name not in there:
+            raise fail(OptionError, "frame", rule, got=f"{available.count(name)} of that name", hint=hint)
+        if name not in available:
             rule = f"must have the column {name!r}"
-            raise fail(OptionError, "frame", rule, got="none of that name", hint=near_names(str(name), there))
+            raise fail(OptionError, "frame", rule, got="none of that name", hint=near_names(str(name), available))
 
 
 def _refuse_features(columns: Columns, max_rows: int) -> None:
@@ -300,14 +304,14 @@ def _refuse_features(columns: Columns, max_rows: int) -> None:
         raise fail(OptionError, "features", rule, hint=hint)
 
 
-def _far(frame: Any) -> bool:
+def _is_remote(frame: Any) -> bool:
     """Tell whether rows lie on other machines, whose engine runs the row formulas itself."""
     kind = library(frame)
-    return kind == "pyspark" or (kind == "ibis" and frame.get_backend().name not in _NEAR)
+    return kind == "pyspark" or (kind == "ibis" and frame.get_backend().name not in _LOCAL_BACKENDS)
 
 
-def _says_itself(schema: Any, columns: Columns) -> bool:
-    """Tell whether the types of columns say what they are; text that may spell numbers is for the reader."""
+def _types_suffice(schema: Any, columns: Columns) -> bool:
+    """Tell whether the types of the columns suffice; text that can spell numbers must go through the reader."""
     nw = narwhals()
     numbers = [columns.values[0], *(columns.spread or ())[1:], columns.sample_weight]
     if any(name is not None and not schema[name].is_numeric() for name in numbers):
@@ -319,19 +323,19 @@ def _says_itself(schema: Any, columns: Columns) -> bool:
     return isinstance(label, str) and spelled_labels(np.array([label])) is None
 
 
-def _pushed_down(frame: Any, columns: Columns, anyway: bool) -> tuple[Any, int]:
+def _pushed_down(frame: Any, columns: Columns, even_local: bool) -> tuple[Any, int]:
     """Return the lazy frame and its rows, where its engine can do the work; else None."""
     on_workers = columns.features and library(frame) == "pyspark"  # they search slices themselves
-    of_one = len(columns.values) == 1 and not columns.axes and (columns.spread or ("",))[0] != "cov"
-    if not of_one or columns.form == "ensemble" or on_workers or not (_far(frame) or anyway):
+    scalar = len(columns.values) == 1 and not columns.axes and (columns.spread or ("",))[0] != "cov"
+    if not scalar or columns.form == "ensemble" or on_workers or not (_is_remote(frame) or even_local):
         return None, 0
     nw = narwhals()
-    known = nw.from_native(frame, pass_through=True)
-    if not isinstance(known, nw.DataFrame | nw.LazyFrame):
+    wrapped = nw.from_native(frame, pass_through=True)
+    if not isinstance(wrapped, nw.DataFrame | nw.LazyFrame):
         return None, 0
-    lazy = known.lazy()
-    if not _says_itself(lazy.collect_schema(), columns):
+    lazy = wrapped.lazy()
+    if not _types_suffice(lazy.collect_schema(), columns):
         return None, 0
     if columns.form != "gaussian":
         class_shape(np.zeros(1), columns.form, columns.pos_label, columns.labels)
-    return lazy, int(collected(lazy.select(n=nw.len()))["n"][0])
+    return lazy, int(collect_numbers(lazy.select(n=nw.len()))["n"][0])

@@ -1,19 +1,16 @@
-"""Frames of any library and size: batches of one machine, or partitions of Dask and Spark, through the same kernel."""
+"""Frames of any library and size: Arrow tables of one machine, or partitions of Dask and Spark, through one kernel."""
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, ExitStack, closing
-from typing import Any, Literal, Unpack, final
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
 from .._checks.message import fail
 from .._optional import pyarrow
-from .._sums.bins import Bins
-from .._sums.splits import Plan
-from .._sums.tally import Tally
+from .._sums.splits import Bins, Plan
 from .._types import BinOn, Strategy
-from ..errors import EmptyError, EngineError, InputError, OptionError
+from ..errors import DtypeError, EmptyError, InputError, OptionError
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
 from ..families.gaussian import gaussian
@@ -24,210 +21,154 @@ from ..inputs.values import from_text, library
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions, Limits
-from ..slices.scattered import ScatteredSlices
+from ..slices.two_passes import ScatteredSlices
 from . import batches
-from .batches import Grid, drawn_at_most, evaluate_batches, plain_features, refuse_unbounded
-from .workers import (
-    FAN_IN,
-    VALUES,
-    Cluster,
-    Reply,
-    Task,
-    cut,
-    from_pandas,
-    merge,
-    once,
-    pack,
-    rows_of,
-    tables,
-    unpack,
-    work,
-)
+from .batches import evaluate_batches, plain_features, refuse_unbounded, search_limit
 
-__all__ = ["Dask", "Spark", "evaluate_partitions", "fetch"]
+if TYPE_CHECKING:
+    from .workers import PartitionedFrame
+
+__all__ = ["VALUES", "cut", "evaluate_partitions", "fetch", "from_pandas", "reads_once", "rows_of", "tables", "width"]
+
+VALUES = 1 << 19  # in the widest column, or of all classes, that are worked on at once
 
 
-@final
-class Dask(Cluster):
-    """A Dask DataFrame: every partition is summed where it lies, and workers put replies together eight at a time."""
-
-    def __init__(self, frame: Any) -> None:
-        self.frame = frame
-
-    def size(self, columns: Columns) -> tuple[int, int]:
-        from dask import delayed
-
-        one = columns.values[0] if len(columns.values) == 1 else None
-        found = _computed([delayed(_measured)(part, one) for part in self._partitions(columns.values[:1])])
-        width = len(columns.values) if one is None else max((w for _, w in found), default=1)
-        return sum(n for n, _ in found), width
-
-    def table(self, names: Sequence[str]) -> Any:
-        from dask import delayed
-
-        found = _computed([delayed(from_pandas)(part) for part in self._partitions(names)])
-        return pyarrow().concat_tables(found, promote_options="permissive")
-
-    def run(self, task: Task) -> Reply:
-        from dask import delayed
-
-        one = delayed(task, traverse=False)  # it may know every cluster: so it is sent once
-        replies = [delayed(_reply)(part, one, k) for k, part in enumerate(self._partitions(task.columns.names))]
-        while len(replies) > 1:
-            replies = [delayed(_together)(replies[k : k + FAN_IN]) for k in range(0, len(replies), FAN_IN)]
-        return merge(unpack(data) for data in _computed(replies))
-
-    def _partitions(self, names: Sequence[str]) -> list[Any]:
-        return list(self.frame[list(names)].to_delayed())
+def reads_once(frame: Any) -> bool:
+    """Tell whether the rows can be read only once."""
+    return type(frame).__name__ == "RecordBatchReader" and library(frame) == "pyarrow"
 
 
-def _measured(part: Any, name: str | None) -> tuple[int, int]:
-    first: Any = part[name].iloc[0] if name is not None and len(part) else None
-    return len(part), len(first) if hasattr(first, "__len__") and not isinstance(first, str) else 1
+def tables(frame: Any, names: Sequence[str], rows: int = 1 << 16) -> Iterator[Any]:
+    """Read some columns of a frame of one machine, from the first row.
 
+    Parameters
+    ----------
+    frame : DataFrame, LazyFrame, Table, RecordBatch, RecordBatchReader, Dataset or relation
+        Of pandas, Polars, PyArrow, DuckDB or Ibis; or anything that offers an Arrow stream.
+    names : sequence of str
+        The columns; no others are read where the library can help it.
+    rows : int, default 65536
+        About how many at a time.
 
-def _reply(part: Any, task: Task, index: int) -> bytes:
-    return pack(work(task, tables(part, task.columns.names, VALUES), index))
-
-
-def _together(replies: list[bytes]) -> bytes:
-    return pack(merge(map(unpack, replies)))
-
-
-def _computed(tasks: list[Any]) -> list[Any]:
-    """Run tasks on whichever scheduler is current."""
-    import dask
-
-    try:
-        return list(dask.compute(*tasks))
-    except _failures() as error:
-        raise EngineError(
-            f"Dask did not finish: {_dask_reason(error)}.\n\n"
-            "Hint: see the log of the workers; more memory for each, or smaller partitions, often help."
-        ) from error
-
-
-def _failures() -> tuple[type[BaseException], ...]:
-    known: list[type[BaseException]] = [CancelledError, OSError]
-    try:
-        from distributed import KilledWorker
-        from distributed.client import FutureCancelledError
-    except ImportError:
-        return tuple(known)
-    return (*known, KilledWorker, FutureCancelledError)
-
-
-def _dask_reason(error: BaseException) -> str:
-    said = str(error).strip().split("\n", 1)[0].rstrip(".")
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-_SCHEMA = "part int, reply binary"
-
-
-@final
-class Spark(Cluster):
-    """A PySpark DataFrame: Python workers sum the partitions that they read through Arrow, and put replies together."""
-
-    def __init__(self, frame: Any) -> None:
-        self.frame = frame
-        self._few = False  # partitions, as far as is known: then replies come here as they are
-
-    def size(self, columns: Columns) -> tuple[int, int]:
-        from pyspark.sql import functions as F
-
-        lists = len(columns.values) == 1 and dict(self.frame.dtypes)[columns.values[0]].startswith("array")
-        width = F.size(F.col(_quoted(columns.values[0]))) if lists else F.lit(len(columns.values))
-        with _Clear():
-            rows = self.frame.select(F.spark_partition_id().alias("part"), width.alias("width"))
-            row = rows.agg(F.count("*"), F.max("part"), F.max("width")).collect()[0]
-        self._few = int(row[1] or 0) < FAN_IN
-        return int(row[0]), max(1, int(row[2] or 1))
-
-    def table(self, names: Sequence[str]) -> Any:
-        with _Clear():
-            return self._chosen(names).toArrow().rename_columns(list(names))
-
-    def run(self, task: Task) -> Reply:
-        from pyspark.sql import functions as F
-
-        with _Clear():
-            replies = self._chosen(task.columns.names).mapInArrow(_summing(task), _SCHEMA)
-            if not self._few:
-                block = F.floor(F.col("part") / FAN_IN)
-                replies = replies.groupBy(block).applyInArrow(_merging(), _SCHEMA)
-            rows = replies.collect() if self._few else replies.toLocalIterator()
-            return merge(unpack(bytes(row["reply"])) for row in rows)
-
-    def _chosen(self, names: Sequence[str]) -> Any:
-        """Select columns under plain names: Spark stumbles over dots and marks in others."""
-        from pyspark.sql import functions as F
-
-        return self.frame.select(*(F.col(_quoted(name)).alias(f"c{k}") for k, name in enumerate(names)))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _summing(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Return the function that replies for one partition."""
-
-    def partition(batches: Iterator[Any]) -> Iterator[Any]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        index = 0 if context is None else context.partitionId()
-        names = list(task.columns.names)
-        yield _row(index, work(task, (batch.rename_columns(names) for batch in batches), index))
-
-    return partition
-
-
-def _merging() -> Callable[[Any], Any]:
-    """Return the function that makes one reply of several."""
-
-    def together(table: Any) -> Any:
-        reply = merge(unpack(data) for data in table.column("reply").to_pylist())
-        return pyarrow().Table.from_batches([_row(reply.index, reply)])
-
-    return together
-
-
-def _row(index: int, reply: Reply) -> Any:
+    Yields
+    ------
+    pyarrow.Table or pyarrow.RecordBatch
+        The next rows. Some may be empty.
+    """
     pa = pyarrow()
-    return pa.RecordBatch.from_arrays([pa.array([index], pa.int32()), pa.array([pack(reply)], pa.binary())],
-                                      names=["part", "reply"])  # fmt: skip
+    wanted = list(names)
+    reader = _READERS.get((library(frame), type(frame).__name__))
+    if reader is not None:
+        yield from reader(frame, wanted, rows)
+    elif library(frame) == "ibis":
+        yield from _ibis(frame, wanted, rows)
+    elif hasattr(frame, "to_batches") and library(frame) == "pyarrow":  # a Dataset of any kind
+        yield from frame.to_batches(columns=wanted, batch_size=rows)
+    elif hasattr(frame, "__arrow_c_stream__"):
+        for batch in pa.RecordBatchReader.from_stream(frame):
+            yield batch.select(wanted)
+    else:
+        raise fail(
+            DtypeError, "frame", "must be a frame that offers its columns through Arrow", got=type(frame).__name__,
+            hint="pandas, Polars, PyArrow, DuckDB, Ibis, PySpark and Dask frames do.",
+        )  # fmt: skip
 
 
-class _Clear(AbstractContextManager[None]):
-    """Turn what Spark says when it gives up into a few words."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if error is None or not _of_spark(error):
-            return
-        said = _spark_reason(str(error))
-        hint = "see the log of the executors; more memory for Python, or smaller partitions, often help."
-        if "AnalysisException" in type(error).__name__:
-            hint = "are the columns spelled as in the frame?"
-        elif "ModuleNotFoundError" in str(error):
-            hint = "install safecal and PyArrow on every worker, and point PYSPARK_PYTHON at that Python."
-        raise EngineError(f"Spark did not finish: {said}.\n\nHint: {hint}") from error
+def _pandas(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    for start in range(0, len(frame), rows):
+        yield from_pandas(frame[names].iloc[start : start + rows])
 
 
-def _of_spark(error: BaseException) -> bool:
-    return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__)
+def from_pandas(frame: Any) -> Any:
+    """Return a pandas frame as an Arrow table; a column of several types is refused."""
+    pa = pyarrow()
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except pa.ArrowException as error:
+        reason = ", ".join(map(str, error.args)).split("\n", 1)[0]
+        raise fail(DtypeError, "frame", "must have columns of one type each", got=reason) from error
 
 
-def _spark_reason(text: str) -> str:
-    """Return the line that says why, without the stack."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    known = ("Python worker exited unexpectedly", "ModuleNotFoundError", "SparkContext was shut down", "OutOfMemory")
-    for phrase in known:
-        for line in lines:
-            if phrase in line:
-                return line[line.index(phrase) :].split(". ")[0].rstrip(".")
-    return (lines[-1] if "Traceback" in text else lines[0] if lines else "it gave no reason").rstrip(".")
+def _polars(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    for part in frame.select(names).iter_slices(rows):
+        yield part.to_arrow()
+
+
+def _lazy_polars(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    for part in frame.select(names).collect_batches(chunk_size=rows):
+        yield part.to_arrow()
+
+
+def _record_batches(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    for batch in frame:
+        yield batch.select(names)
+
+
+def _duckdb(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+    chosen = frame.project(quoted)
+    read = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_arrow_reader
+    yield from read(rows)
+
+
+def _ibis(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    chosen = frame.select(names)
+    backend = chosen.get_backend()
+    connection: Any = getattr(backend, "con", None)
+    if library(connection) in ("duckdb", "_duckdb") and not hasattr(connection, "fetch_record_batch"):
+        # Ibis 12 calls this method, which DuckDB 2 has no more: so its query is run here.
+        chosen.limit(0).to_pyarrow()  # makes tables that Ibis holds in memory known to DuckDB
+        yield from _duckdb(connection.sql(str(backend.compile(chosen))), names, rows)
+    else:
+        yield from chosen.to_pyarrow_batches(chunk_size=rows)
+
+
+_READERS = {
+    ("pandas", "DataFrame"): _pandas,
+    ("polars", "DataFrame"): _polars,
+    ("polars", "LazyFrame"): _lazy_polars,
+    ("pyarrow", "Table"): lambda frame, names, rows: frame.select(names).to_batches(max_chunksize=rows),
+    ("pyarrow", "RecordBatch"): lambda frame, names, rows: [frame.select(names)],
+    ("pyarrow", "RecordBatchReader"): _record_batches,
+    ("duckdb", "DuckDBPyRelation"): _duckdb,
+    ("_duckdb", "DuckDBPyRelation"): _duckdb,
+}
+
+
+def width(values: Sequence[str], table: Any) -> int:
+    """Return how many values a row of predictions has."""
+    if len(values) > 1 or table.num_rows == 0:
+        return len(values)
+    first = table.column(values[0])[0].as_py()
+    return len(first) if isinstance(first, list) else 1
+
+
+def cut(stream: Iterable[Any], values: Sequence[str], at_once: int = 0) -> Iterator[Any]:
+    """Put small tables together and cut large ones, so that each holds about ``at_once`` values; empty ones vanish."""
+    pa = pyarrow()
+    held: list[Any] = []
+    rows = size = 0
+    for piece in stream:
+        if piece.num_rows == 0:
+            continue
+        table = pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
+        size = size or max(1, (at_once or VALUES) // width(values, table))
+        held.append(table)
+        rows += table.num_rows
+        if rows >= size:
+            whole = pa.concat_tables(held, promote_options="permissive")
+            for start in range(0, rows - size + 1, size):
+                yield whole.slice(start, size)
+            rest = rows % size
+            held, rows = ([whole.slice(rows - rest)] if rest else []), rest
+    if held:
+        yield pa.concat_tables(held, promote_options="permissive")
+
+
+def rows_of(stream: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield some columns of each table, as the reader takes them."""
+    for table in stream:
+        yield {name: table.column(name) for name in names}
 
 
 def evaluate_partitions(
@@ -280,16 +221,16 @@ def evaluate_partitions(
     bins = Plan.wanted(bins, columns.form != "gaussian", bin_on, strategy)
     options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy}
     options |= limits
-    cluster = _cluster(frame)
-    if cluster is None:
+    partitioned = _partitioned(frame)
+    if partitioned is None:
         with ExitStack() as streams:
             return evaluate_batches(
                 lambda: streams.enter_context(closing(_stream(frame, columns))),
-                **options, max_rows=max_rows, once=once(frame),
+                **options, max_rows=max_rows, once=reads_once(frame),
             )  # fmt: skip
-    rows, width = cluster.size(columns)
+    rows, width = partitioned.size(columns)
     if rows == 0:
-        raise _nothing()
+        raise _no_rows()
     if rows <= max_rows and rows * width <= batches.MAX_VALUES:
         whole = fetch(frame, columns)
         return evaluate_predictions(
@@ -298,21 +239,15 @@ def evaluate_partitions(
         )  # fmt: skip
     if columns.outcomes:
         hint = f"raise `max_rows=` to {rows} or more, or evaluate one label after another."
-        raise fail(OptionError, "by_label", "is for rows that one machine holds: partitions do not number theirs",
-                   got=f"{rows} rows", hint=hint)  # fmt: skip
-    plan = _plan(cluster, columns, _example(columns, width), bins, bin_on, strategy)
+        rule = "is for rows that one machine can hold: partitions do not number their rows"
+        raise fail(OptionError, "by_label", rule, got=f"{rows} rows", hint=hint)
+    plan = _plan(partitioned, columns, _example(columns, width), bins, bin_on, strategy)
     if not columns.features:
-        return Evaluation.of(_tallied(cluster.answer(Task(columns, plan))), checked)
-    sought = ScatteredSlices(checked.level, rows, drawn_at_most(width, max_rows), from_text)
-    first = cluster.answer(Task(columns, plan, search=sought.lots))
-    tally = _tallied(first)
-    second = cluster.answer(Task(columns, search=sought.search(first.share, tally.clusters)))
-    return Evaluation.of(tally, checked, slices=sought.slices(second.share, _tallied(second)))
-
-
-def _tallied(reply: Reply) -> Tally:
-    assert isinstance(reply.found, Tally)
-    return reply.found
+        return Evaluation.of(partitioned.tally(columns, plan)[0], checked)
+    search = ScatteredSlices(checked.level, rows, search_limit(width, max_rows), from_text)
+    tally, share = partitioned.tally(columns, plan, search.lots)
+    by_slice, share = partitioned.tally(columns, search=search.search(share, tally.clusters))
+    return Evaluation.of(tally, checked, slices=search.slices(share, by_slice))
 
 
 def fetch(frame: Any, columns: Columns) -> Batch:
@@ -338,26 +273,27 @@ def fetch(frame: Any, columns: Columns) -> Batch:
     >>> fetch(pa.table({"y": [1, 0], "p": [0.9, 0.4]}), Columns("y", ("p",), "y_prob")).predictions.n
     2
     """
-    cluster = _cluster(frame)
-    if cluster is not None:
-        whole = cluster.table(columns.names)
+    partitioned = _partitioned(frame)
+    if partitioned is not None:
+        whole = partitioned.table(columns.names)
     else:
         parts = list(cut(tables(frame, columns.names), columns.values))
         whole = pyarrow().concat_tables(parts, promote_options="permissive") if parts else None
     if whole is None or whole.num_rows == 0:
-        raise _nothing()
-    found = Reader(columns).batch(next(rows_of([whole], columns.names)), whole=True)
-    assert found is not None
-    return found
+        raise _no_rows()
+    batch = Reader(columns).batch(next(rows_of([whole], columns.names)), whole=True)
+    assert batch is not None
+    return batch
 
 
-def _cluster(frame: Any) -> Cluster | None:
-    name = library(frame)
-    if name == "pyspark":
-        return Spark(frame)
-    if name in ("dask", "dask_expr"):
-        return Dask(frame)
-    return None
+def _partitioned(frame: Any) -> "PartitionedFrame | None":
+    """Return a frame of Spark or Dask with all that workers can do for it; None for a frame of one machine."""
+    engine = {"pyspark": "Spark", "dask": "Dask", "dask_expr": "Dask"}.get(library(frame))
+    if engine is None:
+        return None
+    from . import workers  # which few frames need
+
+    return workers.Spark(frame) if engine == "Spark" else workers.Dask(frame)
 
 
 def _stream(frame: Any, columns: Columns) -> Generator[Batch, None, None]:
@@ -365,11 +301,11 @@ def _stream(frame: Any, columns: Columns) -> Generator[Batch, None, None]:
     reader = Reader(columns)
     yield from reader.batches(rows_of(cut(tables(frame, columns.names), columns.values), columns.names))
     if not reader.rows:
-        raise _nothing()
+        raise _no_rows()
     reader.finish()
 
 
-def _nothing() -> InputError:
+def _no_rows() -> InputError:
     return fail(EmptyError, "frame", "must have at least one row", got="none")
 
 
@@ -381,7 +317,7 @@ def _example(columns: Columns, classes: int) -> Predictions:
 
 
 def _plan(
-    cluster: Cluster,
+    partitioned: "PartitionedFrame",
     columns: Columns,
     example: Predictions,
     bins: int | Bins | Literal["auto"] | None,
@@ -393,6 +329,4 @@ def _plan(
         return Plan.of(example, bins, bin_on, strategy)
     refuse_unbounded(example)
     Plan.of(example, bins, bin_on)  # refuses what no partition need be asked about
-    grid = cluster.answer(Task(columns, quantiles=True, bin_on=bin_on)).found
-    assert isinstance(grid, Grid)
-    return Plan(*grid.bins(int(bins)))
+    return Plan(*partitioned.count_on_grid(columns, bin_on).bins(int(bins)))

@@ -1,12 +1,14 @@
-"""Partitions on workers, as Arrow tables: what each is asked for, what it replies, and how replies become one.
+"""Partitions on workers of Dask and Spark: what each is asked for, what it replies, and how replies become one.
 
-A refusal is a reply, too. `Cluster` is what the engine of a cluster must do.
+A refusal is a reply, too. `PartitionedFrame` is what both engines must do.
 """
 
 import math
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -16,171 +18,15 @@ from .._optional import pyarrow, version
 from .._sums.splits import Plan
 from .._sums.tally import Tally
 from .._types import BinOn
-from ..errors import DtypeError, EmptyError, EngineError, InputError, SafecalError, ShapeError
+from ..errors import EmptyError, EngineError, InputError, SafecalError, ShapeError
 from ..inputs.columns import Columns
 from ..inputs.reader import Batch, Reader, refuse_labels
-from ..inputs.values import library
-from ..slices.scattered import Lots, Numbers, Share, Visit
-from .batches import Grid, count_on_grid, in_pairs, looked_at, tally_batches
+from ..slices.two_passes import Lots, Numbers, Share, Visit
+from .batches import CountGrid, add_in_pairs, count_on_grid, note_labels, tally_batches
+from .expressed.language import quoted
+from .partitions import VALUES, cut, from_pandas, rows_of, tables
 
-__all__ = [
-    "FAN_IN",
-    "VALUES",
-    "Cluster",
-    "Reply",
-    "Task",
-    "cut",
-    "from_pandas",
-    "merge",
-    "once",
-    "pack",
-    "rows_of",
-    "tables",
-    "unpack",
-    "width",
-    "work",
-]
-
-VALUES = 1 << 19  # in the widest column, or of all classes, that are worked on at once
-
-
-def once(frame: Any) -> bool:
-    """Tell whether the rows can be read only once."""
-    return type(frame).__name__ == "RecordBatchReader" and library(frame) == "pyarrow"
-
-
-def tables(frame: Any, names: Sequence[str], rows: int = 1 << 16) -> Iterator[Any]:
-    """Read some columns of a frame of one machine, from the first row.
-
-    Parameters
-    ----------
-    frame : DataFrame, LazyFrame, Table, RecordBatch, RecordBatchReader, Dataset or relation
-        Of pandas, Polars, PyArrow, DuckDB or Ibis; or anything that offers an Arrow stream.
-    names : sequence of str
-        The columns; no others are read where the library can help it.
-    rows : int, default 65536
-        About how many at a time.
-
-    Yields
-    ------
-    pyarrow.Table or pyarrow.RecordBatch
-        The next rows. Some may be empty.
-    """
-    pa = pyarrow()
-    wanted = list(names)
-    reader = _READERS.get((library(frame), type(frame).__name__))
-    if reader is not None:
-        yield from reader(frame, wanted, rows)
-    elif library(frame) == "ibis":
-        yield from _ibis(frame, wanted, rows)
-    elif hasattr(frame, "to_batches") and library(frame) == "pyarrow":  # a Dataset of any kind
-        yield from frame.to_batches(columns=wanted, batch_size=rows)
-    elif hasattr(frame, "__arrow_c_stream__"):
-        for batch in pa.RecordBatchReader.from_stream(frame):
-            yield batch.select(wanted)
-    else:
-        raise fail(
-            DtypeError, "frame", "must be a frame that offers its columns through Arrow", got=type(frame).__name__,
-            hint="pandas, Polars, PyArrow, DuckDB, Ibis, PySpark and Dask frames do.",
-        )  # fmt: skip
-
-
-def _pandas(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for start in range(0, len(frame), rows):
-        yield from_pandas(frame[names].iloc[start : start + rows])
-
-
-def from_pandas(frame: Any) -> Any:
-    """Return a pandas frame as an Arrow table; a column of several types is refused."""
-    pa = pyarrow()
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except pa.ArrowException as error:
-        said = ", ".join(map(str, error.args)).split("\n", 1)[0]
-        raise fail(DtypeError, "frame", "must have columns of one type each", got=said) from error
-
-
-def _polars(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for part in frame.select(names).iter_slices(rows):
-        yield part.to_arrow()
-
-
-def _lazy_polars(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for part in frame.select(names).collect_batches(chunk_size=rows):
-        yield part.to_arrow()
-
-
-def _record_batches(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for batch in frame:
-        yield batch.select(names)
-
-
-def _duckdb(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
-    chosen = frame.project(quoted)
-    read = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_arrow_reader
-    yield from read(rows)
-
-
-def _ibis(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    chosen = frame.select(names)
-    backend = chosen.get_backend()
-    connection: Any = getattr(backend, "con", None)
-    if library(connection) in ("duckdb", "_duckdb") and not hasattr(connection, "fetch_record_batch"):
-        # Ibis 12 calls this method, which DuckDB 2 has no more: so its query is run here.
-        chosen.limit(0).to_pyarrow()  # makes tables that Ibis holds in memory known to DuckDB
-        yield from _duckdb(connection.sql(str(backend.compile(chosen))), names, rows)
-    else:
-        yield from chosen.to_pyarrow_batches(chunk_size=rows)
-
-
-_READERS = {
-    ("pandas", "DataFrame"): _pandas,
-    ("polars", "DataFrame"): _polars,
-    ("polars", "LazyFrame"): _lazy_polars,
-    ("pyarrow", "Table"): lambda frame, names, rows: frame.select(names).to_batches(max_chunksize=rows),
-    ("pyarrow", "RecordBatch"): lambda frame, names, rows: [frame.select(names)],
-    ("pyarrow", "RecordBatchReader"): _record_batches,
-    ("duckdb", "DuckDBPyRelation"): _duckdb,
-    ("_duckdb", "DuckDBPyRelation"): _duckdb,
-}
-
-
-def width(values: Sequence[str], table: Any) -> int:
-    """Return how many values a row of predictions has."""
-    if len(values) > 1 or table.num_rows == 0:
-        return len(values)
-    first = table.column(values[0])[0].as_py()
-    return len(first) if isinstance(first, list) else 1
-
-
-def cut(stream: Iterable[Any], values: Sequence[str], most: int = 0) -> Iterator[Any]:
-    """Put small tables together and cut large ones, so that each holds about ``most`` values; empty ones vanish."""
-    pa = pyarrow()
-    held: list[Any] = []
-    rows = size = 0
-    for piece in stream:
-        if piece.num_rows == 0:
-            continue
-        table = pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
-        size = size or max(1, (most or VALUES) // width(values, table))
-        held.append(table)
-        rows += table.num_rows
-        if rows >= size:
-            whole = pa.concat_tables(held, promote_options="permissive")
-            for start in range(0, rows - size + 1, size):
-                yield whole.slice(start, size)
-            rest = rows % size
-            held, rows = ([whole.slice(rows - rest)] if rest else []), rest
-    if held:
-        yield pa.concat_tables(held, promote_options="permissive")
-
-
-def rows_of(stream: Iterable[Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield some columns of each table, as the reader takes them."""
-    for table in stream:
-        yield {name: table.column(name) for name in names}
-
+__all__ = ["Dask", "PartitionedFrame", "Reply", "Spark", "Task", "do_task", "merge", "pack", "unpack"]
 
 FAN_IN = 8  # replies that are put together at a time
 
@@ -203,14 +49,14 @@ class Task:
 @final
 @dataclass(slots=True)
 class Reply:
-    """What was found in partition ``index``, or in several from it on; or why its rows are refused.
+    """The sums of partition ``index``, or of several from it on; or why its rows are refused.
 
     ``others`` are the labels met beside the positive one, ``positive`` tells whether that was met, ``form`` is what the
     values are, ``labels`` whether classes may be numbered from 1, ``share`` what is known of features.
     """
 
     index: int
-    found: Tally | Grid | None = None
+    sums: Tally | CountGrid | None = None
     failure: SafecalError | None = None
     rows: int = 0
     others: tuple[Any, ...] = ()
@@ -220,7 +66,7 @@ class Reply:
     share: Share = field(default_factory=Share)
 
 
-def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
+def do_task(task: Task, stream: Iterable[Any], index: int) -> Reply:
     """Do a task on the Arrow tables of one partition; a second run of a lost one gives the same."""
     reader, labels = Reader(task.columns), FromOne()
     rows = rows_of(cut(stream, task.columns.values), task.columns.names)
@@ -230,13 +76,13 @@ def work(task: Task, stream: Iterable[Any], index: int) -> Reply:
         batches = _visited(visit, batches)
     try:
         if task.quantiles:
-            found: Tally | Grid | None = count_on_grid(batches, task.bin_on)
+            sums: Tally | CountGrid | None = count_on_grid(batches, task.bin_on)
         else:
-            found = tally_batches(looked_at(batches, labels), task.plan)
+            sums = tally_batches(note_labels(batches, labels), task.plan)
     except SafecalError as error:
         return Reply(index, None, _placed(error, index), reader.rows)
     return Reply(
-        index, found if reader.rows else None, None, reader.rows, tuple(reader.others), task.columns.form,
+        index, sums if reader.rows else None, None, reader.rows, tuple(reader.others), task.columns.form,
         reader.positive, labels, Share() if visit is None else visit.share,
     )  # fmt: skip
 
@@ -260,48 +106,48 @@ def _placed(error: SafecalError, index: int) -> SafecalError:
 
 def merge(replies: Iterable[Reply]) -> Reply:
     """Make one reply of several, in the order of their partitions."""
-    whole = in_pairs(sorted(replies, key=lambda reply: reply.index), _both)
+    whole = add_in_pairs(sorted(replies, key=lambda reply: reply.index), _merged)
     return Reply(-1) if whole is None else whole
 
 
-def _both(a: Reply, b: Reply) -> Reply:
+def _merged(a: Reply, b: Reply) -> Reply:
     rows, others = a.rows + b.rows, tuple(dict.fromkeys((*a.others, *b.others)))
     if a.failure is not None or b.failure is not None:
-        return Reply(a.index, None, _one_failure(a, b), rows)
+        return Reply(a.index, None, _first_failure(a, b), rows)
     try:
-        found = _sum(a, b) if a.found is not None and b.found is not None else a.found or b.found
+        sums = _sum(a, b) if a.sums is not None and b.sums is not None else a.sums or b.sums
     except SafecalError as error:
         return Reply(a.index, None, error, rows)
-    positive, form = a.positive or b.positive, b.form if a.found is None else a.form
-    return Reply(a.index, found, None, rows, others, form, positive, a.labels + b.labels, a.share + b.share)
+    positive, form = a.positive or b.positive, b.form if a.sums is None else a.form
+    return Reply(a.index, sums, None, rows, others, form, positive, a.labels + b.labels, a.share + b.share)
 
 
-def _sum(a: Reply, b: Reply) -> Tally | Grid:
-    if isinstance(a.found, Grid):
-        assert isinstance(b.found, Grid)
-        return a.found + b.found
-    assert isinstance(a.found, Tally)
-    assert isinstance(b.found, Tally)
-    if a.found.most_entropy != b.found.most_entropy:
-        classes = [round(math.exp(tally.most_entropy)) for tally in (a.found, b.found)]
+def _sum(a: Reply, b: Reply) -> Tally | CountGrid:
+    if isinstance(a.sums, CountGrid):
+        assert isinstance(b.sums, CountGrid)
+        return a.sums + b.sums
+    assert isinstance(a.sums, Tally)
+    assert isinstance(b.sums, Tally)
+    if a.sums.most_entropy != b.sums.most_entropy:
+        classes = [round(math.exp(tally.most_entropy)) for tally in (a.sums, b.sums)]
         rule = f"must hold lists of one length, {classes[0]}"
         raise fail(ShapeError, a.form, rule, got=f"{classes[1]} in another partition")
-    return a.found + b.found
+    return a.sums + b.sums
 
 
-def _one_failure(a: Reply, b: Reply) -> SafecalError:
+def _first_failure(a: Reply, b: Reply) -> SafecalError:
     """Return the first failure; rows that break the same rule elsewhere are counted in it."""
     error = a.failure or b.failure
     assert error is not None
-    one: Complaint | None = getattr(error, "complaint", None)
-    if one is None or one.count is None or not isinstance(error, InputError):
+    first: Complaint | None = getattr(error, "complaint", None)
+    if first is None or first.count is None or not isinstance(error, InputError):
         return error
-    bad = sum(
+    broken = sum(
         c.count[0]
         for c in (getattr(r.failure, "complaint", None) for r in (a, b))
-        if c is not None and c.count is not None and alike(c, one)
+        if c is not None and c.count is not None and alike(c, first)
     )
-    return worded(error, replace(one, count=(bad, a.rows + b.rows)))
+    return worded(error, replace(first, count=(broken, a.rows + b.rows)))
 
 
 def pack(reply: Reply) -> bytes:
@@ -322,7 +168,7 @@ def unpack(data: bytes) -> Reply:
     return reply
 
 
-class Cluster(ABC):
+class PartitionedFrame(ABC):
     """A frame whose partitions lie on workers."""
 
     @abstractmethod
@@ -337,13 +183,206 @@ class Cluster(ABC):
     def run(self, task: Task) -> Reply:
         """Do a task on every partition, and put the replies together in the order of the partitions."""
 
-    def answer(self, task: Task) -> Reply:
+    def tally(
+        self, columns: Columns, plan: Plan | None = None, search: Lots | Numbers | None = None
+    ) -> tuple[Tally, Share]:
+        """Sum all rows, and return what the search for slices asked for, if there is one."""
+        reply = self._answer(Task(columns, plan or Plan(), search=search))
+        assert isinstance(reply.sums, Tally)
+        return reply.sums, reply.share
+
+    def count_on_grid(self, columns: Columns, bin_on: BinOn | None) -> CountGrid:
+        """Count all rows on the grid that quantiles are read off."""
+        reply = self._answer(Task(columns, quantiles=True, bin_on=bin_on))
+        assert isinstance(reply.sums, CountGrid)
+        return reply.sums
+
+    def _answer(self, task: Task) -> Reply:
         """Do a task, and raise what the workers refuse."""
         reply = self.run(task)
         if reply.failure is not None:
             raise reply.failure
-        if reply.found is None:
+        if reply.sums is None:
             raise fail(EmptyError, "frame", "must have at least one row", got="none")
         refuse_labels(task.columns, reply.positive, reply.others)
         reply.labels.refuse()
         return reply
+
+
+@final
+class Dask(PartitionedFrame):
+    """A Dask DataFrame: every partition is summed where it lies, and workers put replies together eight at a time."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def size(self, columns: Columns) -> tuple[int, int]:
+        from dask import delayed
+
+        list_column = columns.values[0] if len(columns.values) == 1 else None
+        sizes = _compute([delayed(_measure)(part, list_column) for part in self._partitions(columns.values[:1])])
+        width = len(columns.values) if list_column is None else max((w for _, w in sizes), default=1)
+        return sum(n for n, _ in sizes), width
+
+    def table(self, names: Sequence[str]) -> Any:
+        from dask import delayed
+
+        arrow_tables = _compute([delayed(from_pandas)(part) for part in self._partitions(names)])
+        return pyarrow().concat_tables(arrow_tables, promote_options="permissive")
+
+    def run(self, task: Task) -> Reply:
+        from dask import delayed
+
+        sent = delayed(task, traverse=False)  # it may know every cluster: so it is sent once
+        replies = [delayed(_reply)(part, sent, k) for k, part in enumerate(self._partitions(task.columns.names))]
+        while len(replies) > 1:
+            replies = [delayed(_merged_reply)(replies[k : k + FAN_IN]) for k in range(0, len(replies), FAN_IN)]
+        return merge(unpack(data) for data in _compute(replies))
+
+    def _partitions(self, names: Sequence[str]) -> list[Any]:
+        return list(self.frame[list(names)].to_delayed())
+
+
+def _measure(part: Any, name: str | None) -> tuple[int, int]:
+    first: Any = part[name].iloc[0] if name is not None and len(part) else None
+    return len(part), len(first) if hasattr(first, "__len__") and not isinstance(first, str) else 1
+
+
+def _reply(part: Any, task: Task, index: int) -> bytes:
+    return pack(do_task(task, tables(part, task.columns.names, VALUES), index))
+
+
+def _merged_reply(replies: list[bytes]) -> bytes:
+    return pack(merge(map(unpack, replies)))
+
+
+def _compute(tasks: list[Any]) -> list[Any]:
+    """Run tasks on whichever scheduler is current."""
+    import dask
+
+    try:
+        return list(dask.compute(*tasks))
+    except _dask_failures() as error:
+        raise EngineError(
+            f"Dask did not finish: {_dask_reason(error)}.\n\n"
+            "Hint: see the log of the workers; more memory for each, or smaller partitions, often help."
+        ) from error
+
+
+def _dask_failures() -> tuple[type[BaseException], ...]:
+    failures: list[type[BaseException]] = [CancelledError, OSError]
+    try:
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+    except ImportError:
+        return tuple(failures)
+    return (*failures, KilledWorker, FutureCancelledError)
+
+
+def _dask_reason(error: BaseException) -> str:
+    message = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+_SCHEMA = "part int, reply binary"
+
+
+@final
+class Spark(PartitionedFrame):
+    """A PySpark DataFrame: Python workers sum the partitions that they read through Arrow, and put replies together."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self._few_partitions = False  # as far as is known: then replies come here as they are
+
+    def size(self, columns: Columns) -> tuple[int, int]:
+        from pyspark.sql import functions as F
+
+        lists = len(columns.values) == 1 and dict(self.frame.dtypes)[columns.values[0]].startswith("array")
+        width = F.size(F.col(quoted(columns.values[0]))) if lists else F.lit(len(columns.values))
+        with _ClearErrors():
+            rows = self.frame.select(F.spark_partition_id().alias("part"), width.alias("width"))
+            row = rows.agg(F.count("*"), F.max("part"), F.max("width")).collect()[0]
+        self._few_partitions = int(row[1] or 0) < FAN_IN
+        return int(row[0]), max(1, int(row[2] or 1))
+
+    def table(self, names: Sequence[str]) -> Any:
+        with _ClearErrors():
+            return self._chosen(names).toArrow().rename_columns(list(names))
+
+    def run(self, task: Task) -> Reply:
+        from pyspark.sql import functions as F
+
+        with _ClearErrors():
+            replies = self._chosen(task.columns.names).mapInArrow(_summing(task), _SCHEMA)
+            if not self._few_partitions:
+                block = F.floor(F.col("part") / FAN_IN)
+                replies = replies.groupBy(block).applyInArrow(_merging(), _SCHEMA)
+            rows = replies.collect() if self._few_partitions else replies.toLocalIterator()
+            return merge(unpack(bytes(row["reply"])) for row in rows)
+
+    def _chosen(self, names: Sequence[str]) -> Any:
+        """Select columns under plain names: Spark stumbles over dots and marks in others."""
+        from pyspark.sql import functions as F
+
+        return self.frame.select(*(F.col(quoted(name)).alias(f"c{k}") for k, name in enumerate(names)))
+
+
+def _summing(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the function that replies for one partition."""
+
+    def partition(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        index = 0 if context is None else context.partitionId()
+        names = list(task.columns.names)
+        yield _row(index, do_task(task, (batch.rename_columns(names) for batch in batches), index))
+
+    return partition
+
+
+def _merging() -> Callable[[Any], Any]:
+    """Return the function that makes one reply of several."""
+
+    def together(table: Any) -> Any:
+        reply = merge(unpack(data) for data in table.column("reply").to_pylist())
+        return pyarrow().Table.from_batches([_row(reply.index, reply)])
+
+    return together
+
+
+def _row(index: int, reply: Reply) -> Any:
+    pa = pyarrow()
+    return pa.RecordBatch.from_arrays([pa.array([index], pa.int32()), pa.array([pack(reply)], pa.binary())],
+                                      names=["part", "reply"])  # fmt: skip
+
+
+class _ClearErrors(AbstractContextManager[None]):
+    """Turn an error of Spark into a few words."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
+        if error is None or not _of_spark(error):
+            return
+        reason = _spark_reason(str(error))
+        hint = "see the log of the executors; more memory for Python, or smaller partitions, often help."
+        if "AnalysisException" in type(error).__name__:
+            hint = "are the columns spelled as in the frame?"
+        elif "ModuleNotFoundError" in str(error):
+            hint = "install safecal and PyArrow on every worker, and point PYSPARK_PYTHON at that Python."
+        raise EngineError(f"Spark did not finish: {reason}.\n\nHint: {hint}") from error
+
+
+def _of_spark(error: BaseException) -> bool:
+    return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__)
+
+
+def _spark_reason(text: str) -> str:
+    """Return the line that says why, without the stack."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    phrases = ("Python worker exited unexpectedly", "ModuleNotFoundError", "SparkContext was shut down", "OutOfMemory")
+    for phrase in phrases:
+        for line in lines:
+            if phrase in line:
+                return line[line.index(phrase) :].split(". ")[0].rstrip(".")
+    return (lines[-1] if "Traceback" in text else lines[0] if lines else "it gave no reason").rstrip(".")

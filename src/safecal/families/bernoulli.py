@@ -9,13 +9,13 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.classes import clip_value, decimals_of, one_form, probabilities, real_logits
+from .._checks.classes import clip_note, clip_value, decimals_of, one_form, probabilities, real_logits
 from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.forecasts import Grid
 from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
-from .._kernels.compiled import Sums, available, bernoulli_sums, floats
+from .._kernels.compiled import KernelSums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
 from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
@@ -118,7 +118,7 @@ class Bernoulli(Predictions):
         index: IndexArray | None = None,
         spectrum: bool = False,
         nodes: bool = False,
-    ) -> Sums | None:
+    ) -> KernelSums | None:
         if self.clip is not None:
             return None
         return bernoulli_sums(
@@ -241,8 +241,8 @@ def bernoulli(
         The label of the positive class. It must occur in ``y_true``; for a batch in which it need not, pass
         ``y_true == pos_label`` as outcomes.
     clip : float, optional
-        Move probabilities into ``[clip, 1 - clip]``. Off by default: an outcome of probability 0 that happened makes
-        ECD infinite, and that is the truth about the model.
+        Move probabilities into ``[clip, 1 - clip]``, at most 0.02. Off by default: an outcome of probability 0 that
+        happened makes ECD infinite, and that is the truth about the model.
     verbalised : bool, default False
         Whether the probabilities were said, by people or by a model that was asked how sure it is, in steps of some
         percent. Then 100 % is read as at least the middle to the next step below, and 0 % as at most that above; the
@@ -267,13 +267,13 @@ def bernoulli(
     """
     rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
     values, name = one_form(y_prob, logits)
-    found = checked_binary(outcome_column(y_true, values, name), values, name, pos_label, clip, rows)
+    predictions = checked_binary(outcome_column(y_true, values, name), values, name, pos_label, clip, rows)
     if not verbalised:
-        return found
-    if found.logits or found.clip is not None:
+        return predictions
+    if predictions.logits or predictions.clip is not None:
         raise fail(OptionError, "verbalised", "belongs to `y_prob` without `clip`", hint="leave one of them out.")
     grid = Grid().add(values)
-    return replace(found, values=grid.moved(values), notes=(grid.note,))
+    return replace(predictions, values=grid.moved(values), notes=(grid.note,))
 
 
 def checked_binary(
@@ -299,4 +299,7 @@ def checked_binary(
     else:
         probabilities(values, name)
     happened = binary_outcomes(y_true, len(values), name, pos_label, whole)
-    return Bernoulli(happened, values, name == "logits", clip_value(clip, name, 2), rows)
+    if clip is None:
+        return Bernoulli(happened, values, name == "logits", None, rows)
+    clip = clip_value(clip, name, 2)
+    return Bernoulli(happened, values, name == "logits", clip, rows, clip_note(clip))

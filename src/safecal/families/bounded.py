@@ -7,9 +7,10 @@ from typing import ClassVar, Literal, NoReturn, Self, final
 
 import numpy as np
 
+from .._checks.arrays import bad_rows
 from .._checks.columns import spelled, whole_number
 from .._checks.message import fail, show
-from .._kernels.categorical import Ends, Shown, bounds
+from .._kernels.categorical import EntropyEnds, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._steady import steady
 from .._sums.looks import Look
@@ -23,15 +24,15 @@ __all__ = ["Bounded", "Text", "bounded", "refuse_generated"]
 
 Text = Literal["given", "generated"]
 
-MOST = Look(
-    "at most", "with the rest on few tokens", condemns=False,
+AT_MOST = Look(
+    "at most", "if few of the tokens that are not listed hold the rest", condemns=False,
     why="ECD is known between bounds only; more of the most likely tokens would narrow them.",
 )  # fmt: skip
-LEAST = Look("at least", "with the rest spread evenly", acquits=False)
-_NEAR = 1e-4  # nats: by so much an outcome and its entry in the list may differ
+AT_LEAST = Look("at least", "if the tokens that are not listed share the rest evenly", acquits=False)
+_SAME_LOGPROB = 1e-4  # nats: by so much an outcome and its entry in the list may differ
 _NOTES = (
-    "only the most likely tokens are known, and not how the rest is shared: ECD lies between two bounds before any "
-    "sampling error. The larger one stands for it, in the p-value too.",
+    "only the most likely tokens are known, and not how the rest is shared: ECD lies between two bounds, even without "
+    "sampling error. The larger one is reported, in the p-value too.",
     "a temperature is not known, and was not judged.",
 )
 
@@ -52,9 +53,9 @@ class Bounded(Predictions):
     )
     outcome: ClassVar[str] = "y_logprob"
 
-    columns: FloatArray  # excess, varentropy, third cumulant, surprisal, entropy; then what ranges are made by
+    columns: FloatArray  # excess, varentropy, third cumulant, surprisal, entropy; what ranges are made by; `_likeliest`
     vocabulary: int
-    look: Look = MOST
+    look: Look = AT_MOST
     others: tuple["Bounded", ...] = ()
     notes: tuple[str, ...] = _NOTES
 
@@ -70,7 +71,7 @@ class Bounded(Predictions):
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
         if len({(part.vocabulary, part.look, len(part.others)) for part in parts}) > 1:
             return None
-        others = [cls._joined(some) for some in zip(*(part.others for part in parts), strict=True)]
+        others = [cls._joined(same_look) for same_look in zip(*(part.others for part in parts), strict=True)]
         joined = np.concatenate([part.columns for part in parts], axis=1)
         return replace(parts[0], columns=joined, others=tuple(filter(None, others)))
 
@@ -79,7 +80,9 @@ class Bounded(Predictions):
         return -math.log(self.vocabulary)
 
     def _score(self, rows: Rows) -> Scored:
-        return Scored(*self.columns[:5, rows])
+        excess, varentropy, third, surprisal, entropy, _, confidence, correct = self.columns[:, rows]
+        likeliest = {"confidence": confidence, "correct": correct == 1.0}
+        return Scored(excess, varentropy, third, surprisal, entropy, **likeliest)
 
     @property
     def ordered_on(self) -> str:
@@ -138,7 +141,7 @@ def bounded(y_logprob: ArrayLike, top_logprobs: ArrayLike, *, vocabulary: int, t
         Log-probability of the token that is there, in nats; it need not be among the most likely ones.
     top_logprobs : array-like of shape (n, k), or sequence of n sequences
         Log-probabilities of the most likely tokens, in any order; more of them give tighter bounds. The outcome's own
-        may stand among them although it is less likely than they are, as servers show it.
+        can stand among them although it is less likely than they are, as some servers show it.
     vocabulary : int
         How many tokens the model knows.
     text : {"given", "generated"}
@@ -163,47 +166,79 @@ def bounded(y_logprob: ArrayLike, top_logprobs: ArrayLike, *, vocabulary: int, t
     >>> import numpy as np
     >>> import safecal
     >>> top = np.log([[0.6, 0.2, 0.1], [0.5, 0.3, 0.1]])
-    >>> found = safecal.bounded(np.log([0.2, 0.02]), top, vocabulary=1000, text="given").evaluate()
-    >>> [(look.look.name, round(look.ecd.value, 2)) for look in found.verdict.looks]
+    >>> result = safecal.bounded(np.log([0.2, 0.02]), top, vocabulary=1000, text="given").evaluate()
+    >>> [(look.look.name, round(look.ecd.value, 2)) for look in result.verdict.looks]
     [('at most', 1.61), ('at least', 0.99)]
     """
     refuse_generated(text)
     size = whole_number(vocabulary, "vocabulary", 2)
-    y = _numbers(y_logprob, "y_logprob")
-    top, count = _lists(top_logprobs, len(y))
+    y = _log_probabilities(y_logprob, "y_logprob")
+    top, count = _padded_lists(top_logprobs, len(y))
     for name, values in (("y_logprob", y), ("top_logprobs", np.where(np.isneginf(top), 0.0, top).max(axis=1))):
-        _every(values <= _NEAR, name, RangeError, "must be log-probabilities, at most 0", values,
-               "probabilities? Take their logarithm.")  # fmt: skip
-    _every(count < size, "top_logprobs", ShapeError, f"must be fewer than the vocabulary, {size}", count,
-           "where all are known, use `safecal.categorical(y_true, logits=...)`.")  # fmt: skip
+        _require(
+            values <= _SAME_LOGPROB,
+            name,
+            RangeError,
+            "must be log-probabilities, at most 0",
+            values,
+            "are these probabilities? Take their logarithm.",
+        )
+    _require(
+        count < size,
+        "top_logprobs",
+        ShapeError,
+        f"must be fewer than the vocabulary, {size}",
+        count,
+        "where all are known, use `safecal.categorical(y_true, logits=...)`.",
+    )
     with np.errstate(invalid="ignore"):  # an impossible outcome is in no list
-        inside = np.asarray((np.abs(top - y[:, None]) <= _NEAR).any(axis=1))
+        inside = np.asarray((np.abs(top - y[:, None]) <= _SAME_LOGPROB).any(axis=1))
     shortest = np.where(np.isneginf(top), np.inf, top)
     lowest = shortest.min(axis=1)
-    _every(inside | (y < lowest), "top_logprobs", RangeError, "must hold the largest ones; the outcome's own is larger "
-           "than the smallest there, and is not there", y, "pass all that the model shows.")  # fmt: skip
-    last = inside & (count > 1.0) & (y <= lowest + _NEAR)  # it may be there only because it happened
+    _require(
+        inside | (y < lowest),
+        "top_logprobs",
+        RangeError,
+        "must hold the largest log-probabilities; the outcome's own is larger than the smallest listed, but not listed",
+        y,
+        "pass all that the model shows.",
+    )
+    likeliest = _likeliest(y, top)
+    last = inside & (count > 1.0) & (y <= lowest + _SAME_LOGPROB)  # it may be there only because it happened
     top[last, shortest[last].argmin(axis=1)] = -np.inf
     count, inside = count - last, inside & ~last
     ends = bounds(Shown(y, top, count, inside, size))
     _checked_sums(ends, size)
-    least = Bounded(np.vstack([ends.even, ends.order]), size, LEAST, notes=())
-    return Bounded(np.vstack([ends.narrow, ends.order]), size, others=(least,))
+    least = Bounded(np.vstack([ends.even, ends.order, likeliest]), size, AT_LEAST, notes=())
+    return Bounded(np.vstack([ends.narrow, ends.order, likeliest]), size, others=(least,))
 
 
-def _numbers(values: ArrayLike, name: str) -> FloatArray:
+def _likeliest(y_logprob: FloatArray, top: FloatArray) -> FloatArray:
+    """Return the probability of the likeliest token, or of those that are equally likely, and whether it was there."""
+    near = top.max(axis=1) - _SAME_LOGPROB
+    confidence = np.where(top >= near[:, None], np.exp(top), 0.0).sum(axis=1)
+    return np.array([np.minimum(confidence, 1.0), y_logprob >= near])
+
+
+def _log_probabilities(values: ArrayLike, name: str) -> FloatArray:
     try:
-        found = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise fail(InputError, name, "must be numbers", got=show(values)) from error
-    if found.ndim != 1 or not len(found):
-        raise fail(ShapeError, name, "must hold one number a row", got=f"shape {found.shape}")
-    _every(~np.isnan(found), name, MissingValueError, "must not hold missing values", found,
-           "the outcome's own log-probability must be there: without it there is no surprisal.")  # fmt: skip
-    return found
+    if numbers.ndim != 1 or not len(numbers):
+        raise fail(ShapeError, name, "must hold one number a row", got=f"shape {numbers.shape}")
+    _require(
+        ~np.isnan(numbers),
+        name,
+        MissingValueError,
+        "must not hold missing values",
+        numbers,
+        "the outcome's own log-probability must be there: without it there is no surprisal.",
+    )
+    return numbers
 
 
-def _lists(values: ArrayLike, n: int) -> tuple[FloatArray, FloatArray]:
+def _padded_lists(values: ArrayLike, n: int) -> tuple[FloatArray, FloatArray]:
     """Return lists of any length as a matrix that ends in -inf, and their lengths."""
     name = "top_logprobs"
     rows = values if isinstance(values, np.ndarray) and values.ndim == 2 else list(values)  # type: ignore[arg-type]
@@ -215,32 +250,44 @@ def _lists(values: ArrayLike, n: int) -> tuple[FloatArray, FloatArray]:
         try:
             count = np.array([float(len(row)) for row in rows])
             top = np.full((n, max(int(count.max()), 1)), -np.inf)
-            for found, row in zip(top, rows, strict=True):
-                found[: len(row)] = row
+            for line, row in zip(top, rows, strict=True):
+                line[: len(row)] = row
         except (TypeError, ValueError) as error:
             raise fail(InputError, name, "must be lists of numbers", got=show(rows[0])) from error
-    _every(count >= 1.0, name, ShapeError, "must hold at least one token in each row", count, "ask for `top_logprobs`.")
-    _every(
+    _require(
+        count >= 1.0, name, ShapeError, "must hold at least one token in each row", count, "ask for `top_logprobs`."
+    )
+    _require(
         ~np.asarray(np.isnan(top).any(axis=1)), name, MissingValueError, "must not hold missing values", top[:, 0], None
     )
     return top, count
 
 
-def _checked_sums(ends: Ends, size: int) -> None:
+def _checked_sums(ends: EntropyEnds, size: int) -> None:
     """Refuse lists that are no part of a distribution; rounding may not move ECD by more than 0.005 nat."""
     near = 0.005 / (math.log(size) + 0.01)
-    _every(ends.over <= near, "top_logprobs", RangeError, "must sum to at most 1, as probabilities", 1.0 + ends.over,
-           "are they all of one position, each token once?")  # fmt: skip
-    _every(ends.short <= near, "vocabulary", RangeError, "must have room for what is not shown: each of the other "
-           "tokens is at most as likely as the least likely one shown", ends.short,
-           "is it the size of the vocabulary, and are these the largest ones, at temperature 1?")  # fmt: skip
+    _require(
+        ends.over <= near,
+        "top_logprobs",
+        RangeError,
+        "must sum to at most 1, as probabilities",
+        1.0 + ends.over,
+        "are they all of one position, each token once?",
+    )
+    _require(
+        ends.short <= near,
+        "vocabulary",
+        RangeError,
+        "must be large enough for the probability that is not shown: "
+        "no other token can be likelier than the least likely one shown",
+        ends.short,
+        "is it the size of the vocabulary, and are these its largest log-probabilities, at temperature 1?",
+    )
 
 
-def _every(
+def _require(
     good: AnyArray, name: str, error: type[InputError], rule: str, values: AnyArray, hint: str | None
 ) -> None:  # fmt: skip
     """Refuse the first row that breaks a rule, and count them."""
     if not good.all():
-        row = int(np.argmin(good))
-        raise fail(error, name, rule, got=f"{values[row]:.6g}", place=f"row {row}",
-                   count=(int((~good).sum()), len(good)), hint=hint)  # fmt: skip
+        raise bad_rows(~good, error, name, rule, got=lambda row: f"{values[row]:.6g}", hint=hint)

@@ -9,7 +9,17 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._checks.classes import any_zero, clip_value, decimals_of, one_form, probabilities, real_logits, row_sums
+from .._checks.classes import (
+    any_zero,
+    clip_note,
+    clip_value,
+    decimals_of,
+    one_form,
+    probabilities,
+    real_logits,
+    row_sums,
+)
+from .._checks.column_order import refuse_other_order
 from .._checks.columns import RowLabels, row_labels, spelled
 from .._checks.labels import class_outcomes, outcome_column, refuse_shifted
 from .._checks.message import fail
@@ -17,7 +27,7 @@ from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows
 from .._steady import steady
-from .._sums.causes import MOST, ClassSums
+from .._sums.causes import MOST_CLASSES, ClassSums
 from .._sums.clusters import Near
 from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
@@ -29,8 +39,8 @@ from .predictions import Predictions
 
 __all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
 
-_FAR = 1e4  # nats
-_SMALL = 1 << 15  # elements of arrays that malloc need not map anew each time
+_FAR_LOGIT = 1e4  # nats
+_SMALL_ELEMENTS = 1 << 15  # elements of arrays that malloc need not map anew each time
 _ELEMENTS = 1 << 18  # of the (rows, classes) working arrays: large enough for NumPy, small enough for a cache
 
 
@@ -103,7 +113,7 @@ class Categorical(Predictions):
         if self.classes != 2:
             return self
         gaps = self.log_gaps(slice(0, self.n))
-        return Bernoulli(self.happened == 1, gaps[:, 0] - gaps[:, 1], True, None, self.row_labels)
+        return Bernoulli(self.happened == 1, gaps[:, 0] - gaps[:, 1], True, None, self.row_labels, self.notes)
 
     def with_logits(self, logits: FloatArray) -> Predictions:
         infinite = bool(np.isneginf(logits).any())
@@ -116,8 +126,8 @@ class Categorical(Predictions):
     def room(self, weight: FloatArray | None) -> float | None:
         if self.choices is None:
             return None
-        most = np.log(self.choices)
-        return float(most.sum() if weight is None else most @ weight)
+        largest = np.log(self.choices)
+        return float(largest.sum() if weight is None else largest @ weight)
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         return (0.0, 1.0) if bin_on == "confidence" else (0.0, float(np.log(self.classes)))
@@ -133,7 +143,7 @@ class Categorical(Predictions):
             p /= p.sum(axis=1, keepdims=True)
         return p
 
-    def _kernel_rows(self, rows: slice, nodes: bool = False) -> kernel.Rows:
+    def _kernel_scores(self, rows: slice, nodes: bool = False) -> kernel.ClassScores:
         if not self.logits:
             p = self.values[rows] if self.clip is None else self._probabilities(rows)
             return kernel.from_probabilities(p, self.happened[rows], nodes)
@@ -143,10 +153,10 @@ class Categorical(Predictions):
         assert isinstance(rows, slice)
         step = self._block_rows if available() else self._chunk  # the compiled kernel has no working arrays to speak of
         starts = range(rows.start, rows.stop, step)
-        parts = [self._kernel_rows(slice(i, min(i + step, rows.stop))) for i in starts]
-        return self._columns(parts[0] if len(parts) == 1 else _rows_together(parts), rows)
+        parts = [self._kernel_scores(slice(i, min(i + step, rows.stop))) for i in starts]
+        return self._columns(parts[0] if len(parts) == 1 else _joined_scores(parts), rows)
 
-    def _columns(self, s: kernel.Rows, rows: slice) -> Scored:
+    def _columns(self, s: kernel.ClassScores, rows: slice) -> Scored:
         correct = s.top == self.happened[rows]
         brier = s.brier / 2.0 if self.classes == 2 else s.brier  # two classes: the binary definition
         return Scored(
@@ -175,58 +185,59 @@ class Categorical(Predictions):
             if np.min(beta) < 0.0 and self.certain(rows):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
             betas = np.split(beta, range(step, rows.stop - rows.start, step)) if np.ndim(beta) else [beta] * len(parts)
-            found = [kernel.cumulants(d, b) for d, b in zip(parts, betas, strict=True)]
-            return Cumulants(*map(np.concatenate, zip(*found, strict=True)))
+            cumulants = [kernel.cumulants(d, b) for d, b in zip(parts, betas, strict=True)]
+            return Cumulants(*map(np.concatenate, zip(*cumulants, strict=True)))
 
         return at
 
     def gaps(self, rows: Rows) -> FloatArray:
-        found = self.log_gaps(rows)
-        found[np.arange(len(found)), found.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
-        return found
+        gaps = self.log_gaps(rows)
+        gaps[np.arange(len(gaps)), gaps.argmin(axis=1)] = np.inf  # the most likely class itself is no surprise
+        return gaps
 
     def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
-        found = self._kernel_rows(rows, True) if available() else None
-        if found is None or found.nodes is None:
+        kernel_scores = self._kernel_scores(rows, True) if available() else None
+        if kernel_scores is None or kernel_scores.nodes is None:
             return Predictions.scored_with_spectrum(self, rows, weight)  # `super` does not know a class with slots
-        scored = self._columns(found, rows)
+        scored = self._columns(kernel_scores, rows)
         w = None if weight is None else block(weight, rows)
-        return scored, w, self._spectral(found.nodes, scored, w, found.top)
+        return scored, w, self._spectral(kernel_scores.nodes, scored, w, kernel_scores.top)
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         assert isinstance(rows, slice)
         step = self._chunk
         parts = [node_rows(self.gaps(slice(i, min(i + step, rows.stop)))) for i in range(rows.start, rows.stop, step)]
-        found = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
-        return self._spectral(found, scored, weight, self.values[rows].argmax(axis=1))
+        at_nodes = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        return self._spectral(at_nodes, scored, weight, self.values[rows].argmax(axis=1))
 
-    def _spectral(self, found: FloatArray, scored: Scored, weight: FloatArray | None, top: IndexArray) -> Spectral:
+    def _spectral(self, at_nodes: FloatArray, scored: Scored, weight: FloatArray | None, top: IndexArray) -> Spectral:
+        """Return the spectrum and the order of rows from what `node_rows` gives of them."""
         assert scored.surprisal is not None
         assert scored.confidence is not None
         assert scored.correct is not None
         # An outcome as likely as the most likely one is no surprise either.
         above = ~scored.correct & (scored.surprisal > -np.log(scored.confidence) * (1.0 + 1e-9)) & ~scored.impossible
-        spectrum = Nodes.of(found, possible_weight(scored, weight), int(above.sum()))
+        spectrum = Nodes.of(at_nodes, possible_weight(scored, weight), int(above.sum()))
         order = confidence_cells(scored.confidence, top, self.classes)
 
         def near() -> Near:
-            return Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0])
+            return Near(-at_nodes[AT_NEAR, 1], at_nodes[AT_NEAR, 2], at_nodes[AT_NEAR, 0])
 
-        return Spectral(spectrum, near, order, lambda: found)
+        return Spectral(spectrum, near, order, lambda: at_nodes)
 
     def class_sums(self, rows: slice, scored: Scored, weight: FloatArray | None) -> ClassSums | None:
-        if self.classes > MOST:
+        if self.classes > MOST_CLASSES:
             return None
         assert scored.surprisal is not None
         assert scored.entropy is not None
         parts = []
-        step = max(1, _SMALL // self.classes)
+        step = max(1, _SMALL_ELEMENTS // self.classes)
         for start in range(rows.start, rows.stop, step):
-            some = slice(start, min(start + step, rows.stop))
-            here = slice(some.start - rows.start, some.stop - rows.start)
-            p, log_p = self._with_logarithms(some, scored.surprisal[here])
-            w = None if weight is None else weight[here]
-            parts.append(ClassSums.of(p, log_p, scored.entropy[here], self.happened[some], w))
+            chunk = slice(start, min(start + step, rows.stop))
+            within = slice(chunk.start - rows.start, chunk.stop - rows.start)
+            p, log_p = self._with_logarithms(chunk, scored.surprisal[within])
+            w = None if weight is None else weight[within]
+            parts.append(ClassSums.of(p, log_p, scored.entropy[within], self.happened[chunk], w))
         return parts[0] if len(parts) == 1 else ClassSums(np.add.reduce([part.sums for part in parts]))
 
     def _with_logarithms(self, rows: slice, surprisal: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -237,7 +248,7 @@ class Categorical(Predictions):
         z = block(self.values, rows)
         # What happened tells the normalising constant, unless it was impossible or so far away that rounding shows.
         at = z[np.arange(len(z)), self.happened[rows]]
-        if self.infinite or max(map(float, (surprisal.max(initial=0.0), np.abs(at).max(initial=0.0)))) > _FAR:
+        if self.infinite or max(map(float, (surprisal.max(initial=0.0), np.abs(at).max(initial=0.0)))) > _FAR_LOGIT:
             z = -self.log_gaps(rows)
             constant = np.log(np.exp(z).sum(axis=1))
         else:
@@ -252,10 +263,10 @@ class Categorical(Predictions):
     def certain(self, rows: Rows) -> int:
         if not self.infinite or self.clip is not None:
             return 0
-        there = self.values[rows]
+        values = self.values[rows]
         if self.choices is not None:  # a choice that a row does not have is not ruled out
-            there = np.where(np.arange(self.classes) < self.choices[rows, None], there, np.inf)
-        low = there.min(axis=1)
+            values = np.where(np.arange(self.classes) < self.choices[rows, None], values, np.inf)
+        low = values.min(axis=1)
         if not self.logits:
             return int((low == 0).sum())
         with np.errstate(over="ignore"):
@@ -266,8 +277,8 @@ class Categorical(Predictions):
         return min(BLOCK, 4 * self._chunk)
 
 
-def _rows_together(parts: list[kernel.Rows]) -> kernel.Rows:
-    return kernel.Rows(*map(np.concatenate, zip(*(part[:-1] for part in parts), strict=True)))
+def _joined_scores(parts: list[kernel.ClassScores]) -> kernel.ClassScores:
+    return kernel.ClassScores(*map(np.concatenate, zip(*(part[:-1] for part in parts), strict=True)))
 
 
 @steady
@@ -298,7 +309,8 @@ def categorical(
     labels : sequence of K hashables, optional
         The names of the columns, in their order.
     clip : float, optional
-        Move probabilities into ``[clip, 1 - clip]``, then divide each row by its sum. Off by default.
+        Move probabilities into ``[clip, 1 - clip]``, then divide each row by its sum; at most ``0.02 / (K - 1)``. Off
+        by default.
 
     Returns
     -------
@@ -320,15 +332,15 @@ def categorical(
     """
     rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
     values, name = one_form(y_prob, logits)
-    given = y_prob if logits is None else logits
-    return checked_classes(outcome_column(y_true, values, name), values, name, given, labels, clip, rows)
+    original = y_prob if logits is None else logits
+    return checked_classes(outcome_column(y_true, values, name), values, name, original, labels, clip, rows)
 
 
 def checked_classes(
     y_true: AnyArray,
     values: AnyArray,
     name: str,
-    given: ArrayLike | None,
+    original: ArrayLike | None,
     labels: Labels | None,
     clip: float | None,
     rows: RowLabels | None,
@@ -336,7 +348,7 @@ def checked_classes(
 ) -> Categorical:
     """Check an (n, K) array and its outcomes.
 
-    ``given`` is the argument that became the array; ``whole`` tells that no other rows will follow.
+    ``original`` is the argument that became the array; ``whole`` tells that no other rows will follow.
     """
     if values.ndim != 2 or values.shape[1] < 2:
         hint = None
@@ -352,11 +364,16 @@ def checked_classes(
         infinite = real_logits(values, name)
     else:
         probabilities(values, name)
-        row_sums(values, name, given)
+        row_sums(values, name, original)
         infinite = any_zero(values)
     n, classes = values.shape
     happened = class_outcomes(y_true, n, classes, name, labels)
+    if hasattr(original, "columns"):
+        refuse_other_order(original, labels, name)
     if labels is None and whole:
         refuse_shifted(happened, values, name)
     names = () if labels is None or classes > NAMED else tuple(map(str, labels))
-    return Categorical(happened, values, name == "logits", infinite, clip_value(clip, name, classes), rows, names)
+    clip = clip_value(clip, name, classes)
+    return Categorical(
+        happened, values, name == "logits", infinite, clip, rows, names, notes=clip_note(clip)
+    )  # fmt: skip

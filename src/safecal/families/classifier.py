@@ -1,4 +1,4 @@
-"""From the arrays of a classifier to predictions: one column, one for each class, or several labels a row."""
+"""From the arrays of a classifier, or predictions as they are, to predictions; and several labels a row."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -6,41 +6,17 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from .._checks.arrays import as_keys
-from .._checks.classes import class_shape, clip_value, label_matrix, label_names, label_values, one_form, refuse_arrays
+from .._checks.arrays import as_keys, same_rows
+from .._checks.classes import clip_note, clip_value, label_values, refuse_arrays
 from .._checks.columns import RowLabels, cluster_codes, row_labels, same_labels, weights
-from .._checks.labels import outcome_column
-from .._checks.message import fail, same_rows
+from .._checks.labels import label_matrix, label_names
+from .._checks.message import fail
 from .._types import AnyArray, ArrayLike, By, Labels
 from ..errors import FormError, OptionError
-from .bernoulli import Bernoulli, checked_binary
-from .categorical import checked_classes
-from .predictions import Predictions
+from .bernoulli import Bernoulli
+from .predictions import Predictions, classifier
 
-__all__ = ["Labelled", "classifier", "predictions_of"]
-
-
-def classifier(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Labels | None = None,
-    clip: float | None = None,
-    whole: bool = False,
-) -> Predictions:
-    """Return Bernoulli predictions for a column, categorical ones for a matrix.
-
-    ``whole`` tells that no other rows will follow: a label that does not occur in them never does.
-    """
-    rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
-    values, name = one_form(y_prob, logits)
-    outcomes = outcome_column(y_true, values, name)
-    if class_shape(values, name, pos_label, labels):
-        return checked_binary(outcomes, values, name, pos_label, clip, rows, whole)
-    given = y_prob if logits is None else logits
-    return checked_classes(outcomes, values, name, given, labels, clip, rows, whole)
+__all__ = ["Labelled", "predictions_of"]
 
 
 def predictions_of(
@@ -94,7 +70,8 @@ class Labelled:
         happened = label_matrix(y_true, values.shape, name, fewest)
         names = label_names(y_true, y_prob if logits is None else logits, labels, values.shape[1], name)
         clip = clip_value(clip, name, 2)
-        return cls(Bernoulli(happened.reshape(-1), values.reshape(-1), name == "logits", clip), names, rows)
+        columns = happened.reshape(-1), values.reshape(-1)
+        return cls(Bernoulli(*columns, name == "logits", clip, notes=clip_note(clip)), names, rows)
 
     def beside(
         self, by: By | None, cluster: ArrayLike | None, sample_weight: ArrayLike | None

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from .._checks.columns import spelled, whole_number
-from .._checks.densities import (
+from .._checks.forecasts import (
     batch_rows,
     drawn_log_density,
     generator,
@@ -22,14 +22,14 @@ from .._checks.densities import (
 )
 from .._checks.message import fail
 from .._steady import steady
-from .._sums.directions import DirectionColumns
-from .._sums.drawn import DrawColumns
+from .._sums.causes import DirectionColumns
+from .._sums.forecasts import DrawColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import FormError, UnavailableError
-from .distributions import Integral, Law, adapt
-from .drawn import SEED, drawn_columns, drawn_forecast, draws_kept
+from .distributions import DensityLaw, Integral, adapt
+from .ensemble import SEED, as_draw_columns, draws_kept, score_density_draws
 from .family import BLOCK, Cumulants, FamilyWords, Partition
 from .gaussian import Gaussian
 from .integrals import Moments, Quadrature
@@ -48,13 +48,14 @@ def unwrapped(dist: Any) -> Any:
     standard errors of an outcome, ``se_obs``.
     """
     if getattr(dist, "predicted_mean", None) is not None:  # NGBoost has every attribute, None where it knows none
-        return _stated(dist)
+        return _from_statsmodels(dist)
     inner = getattr(dist, "dist", None)
     frozen = any(c.__name__ == "rv_frozen" for c in type(inner).__mro__)
     return inner if frozen and not any(c.__name__ == "rv_frozen" for c in type(dist).__mro__) else dist
 
 
-def _stated(prediction: Any) -> Any:
+def _from_statsmodels(prediction: Any) -> Any:
+    """Return the normal or Student's t distributions that a prediction of statsmodels states."""
     from scipy import stats  # here, so that importing safecal stays light
 
     error = getattr(prediction, "se_obs", None)
@@ -69,16 +70,16 @@ def _stated(prediction: Any) -> Any:
     return stats.norm(mean, spread)
 
 
-def _offered(dist: Any, names: Iterable[str]) -> Callable[[Any], Any] | None:
-    found = (getattr(dist, name, None) for name in names)
-    return next((one for one in found if callable(one)), None)
+def _first_method(dist: Any, names: Iterable[str]) -> Callable[[Any], Any] | None:
+    methods = (getattr(dist, name, None) for name in names)
+    return next((method for method in methods if callable(method)), None)
 
 
-def offered_law(dist: Any, x: FloatArray) -> Law | None:
+def offered_law(dist: Any, x: FloatArray) -> DensityLaw | None:
     """Return the law of an object that offers a log-density and quantiles, of one variable; None for others."""
     if any(c.__module__.split(".")[0] in ("scipy", "torch") for c in type(dist).__mro__):
         return None  # whose distributions are known better
-    log_density, quantile = _offered(dist, _LOG_DENSITY), _offered(dist, _QUANTILE)
+    log_density, quantile = _first_method(dist, _LOG_DENSITY), _first_method(dist, _QUANTILE)
     if log_density is None:
         return None
     name, n = f"{type(dist).__module__}.{type(dist).__qualname__}", len(x)
@@ -90,8 +91,8 @@ def offered_law(dist: Any, x: FloatArray) -> Law | None:
     table = isinstance(size, tuple) and len(size) == 2  # of one column, as skpro has it
 
     def shaped(value: Any) -> FloatArray:
-        found = np.asarray(value, dtype=np.float64)
-        return found.reshape(-1) if table else found
+        array = np.asarray(value, dtype=np.float64)
+        return array.reshape(-1) if table else array
 
     def at(values: FloatArray) -> FloatArray:
         with np.errstate(all="ignore"):
@@ -102,20 +103,20 @@ def offered_law(dist: Any, x: FloatArray) -> Law | None:
     def quantiles(u: FloatArray, upper: bool) -> Iterable[tuple[FloatArray, FloatArray]]:
         p = 1.0 - u if upper else u
         if table:
-            found = [quantile(float(one)) for one in p[:, 0]]
-            yield np.zeros(1), np.stack([shaped(log_density(one)) for one in found])
+            values = [quantile(float(level)) for level in p[:, 0]]
+            yield np.zeros(1), np.stack([shaped(log_density(value)) for value in values])
             return
         yield np.zeros(1), np.asarray(log_density(quantile(p)), dtype=np.float64)
 
     def draw(rng: np.random.Generator) -> FloatArray:
         chance = rng.random(n)
         if table:  # the same level for all rows at a time
-            return np.array([shaped(quantile(float(one)))[k % rows] for k, one in enumerate(chance)])
+            return np.array([shaped(quantile(float(level)))[k % rows] for k, level in enumerate(chance)])
         return np.broadcast_to(shaped(quantile(chance)), (n,)).copy()
 
     single = np.asarray(log_density(quantile(0.5))).dtype != np.float64  # too coarse for an integral to settle
     integrals = () if single else (Quadrature(name, rows, quantiles, np.zeros(1)),)
-    return Law(name, at, draw, integrals, quick=not table)
+    return DensityLaw(name, at, draw, integrals, quick=not table)
 
 
 @final
@@ -130,16 +131,16 @@ class Density(Predictions):
     excess: FloatArray
     varentropy: FloatArray
     third_cumulant: FloatArray
-    surprisal: FloatArray | None
-    entropy: FloatArray | None
-    numerical_variance: FloatArray | None
     method: str  # "formula", "quadrature", "summation" or "draws"
-    draws: int | None
-    integral: Integral | None
     components: int  # numbers in an outcome
+    surprisal: FloatArray | None = None
+    entropy: FloatArray | None = None
+    numerical_variance: FloatArray | None = None
+    draws: int | None = None
+    integral: Integral | None = None
     look: Look | None = None
     matched: Gaussian | None = None  # states of the same means and covariances, where these are known
-    looked: Callable[[], FloatArray | None] | None = None  # what forecasters look at, by draws, when it is asked for
+    draw_scores: Callable[[], FloatArray | None] | None = None  # what forecasters look at, when it is asked for
 
     @property
     def n(self) -> int:
@@ -155,8 +156,8 @@ class Density(Predictions):
         return max(BLOCK, self.n)
 
     def forecast_columns(self, rows: Rows) -> DrawColumns | None:
-        found = None if self.looked is None else self.looked()
-        return None if found is None else drawn_columns(found[:, rows], self.components)
+        scores = None if self.draw_scores is None else self.draw_scores()
+        return None if scores is None else as_draw_columns(scores[:, rows], self.components)
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         if self.entropy is None:
@@ -188,8 +189,8 @@ class Density(Predictions):
         def at(beta: AnyArray | float) -> Cumulants:
             if np.ndim(beta):
                 raise UnavailableError("log_partition of a density takes one beta for all rows.")
-            found = at_beta(float(beta))
-            return Cumulants(*(np.broadcast_to(column, (self.n,))[rows].astype(np.float64) for column in found))
+            cumulants = at_beta(float(beta))
+            return Cumulants(*(np.broadcast_to(column, (self.n,))[rows].astype(np.float64) for column in cumulants))
 
         return at
 
@@ -198,7 +199,7 @@ class Density(Predictions):
         return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} ({method})"
 
 
-class _Drawn(NamedTuple):
+class _DrawMoments(NamedTuple):
     """Moments of log f over fresh draws, one value a row each."""
 
     mean: FloatArray
@@ -206,47 +207,48 @@ class _Drawn(NamedTuple):
     third_cumulant: FloatArray
 
 
-def _drawn(
+def _draw_moments(
     log_density: Callable[[FloatArray], FloatArray], draw: Callable[[], FloatArray], n: int, draws: int
-) -> _Drawn:
+) -> _DrawMoments:
     moments = Moments(n)
     for _ in range(draws):
         moments.add(np.zeros((1, n)), log_density(draw())[None, :])
     s = float(draws)
     unbiased = s * s / ((s - 1.0) * (s - 2.0))
-    return _Drawn(moments.mean, moments.second * s / (s - 1.0), -unbiased * moments.third)
+    return _DrawMoments(moments.mean, moments.second * s / (s - 1.0), -unbiased * moments.third)
 
 
-def _integrated(law: Law) -> tuple[Integral, Cumulants] | None:
+def _integrated(law: DensityLaw) -> tuple[Integral, Cumulants] | None:
     """Return the first integral that can be taken, and its value at beta = 1."""
     for integral in law.integrals:
         try:
-            found = integral.open()(1.0)
+            cumulants = integral.open()(1.0)
         except UnavailableError:
             continue
-        if all(np.isfinite(column).all() for column in found):
-            return integral, found
+        if all(np.isfinite(column).all() for column in cumulants):
+            return integral, cumulants
     return None
 
 
-def _later(
+def _draws_on_request(
     x: FloatArray, draws: int, draw: Callable[[np.random.Generator], FloatArray]
 ) -> Callable[[], FloatArray | None]:
     """Draw when it is asked what forecasters look at, from a generator of its own: the same rows, the same answer."""
 
-    def found() -> FloatArray | None:
+    def scores() -> FloatArray | None:
         rng = np.random.default_rng(SEED)
-        return drawn_forecast(x, [np.asarray(draw(rng), dtype=np.float64) for _ in range(draws_kept(x, draws))])
+        return score_density_draws(x, [np.asarray(draw(rng), dtype=np.float64) for _ in range(draws_kept(x, draws))])
 
-    return found
+    return scores
 
 
-def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> Density:
+def _from_law(law: DensityLaw, x: FloatArray, draws: int, rng: np.random.Generator) -> Density:
+    """Score outcomes by a law: by its first integral that works, else by draws."""
     n = len(x)
     rule = "one log-density for each row of `x_true`"
-    found = outcome_log_density(row_values(law.log_density(x), (n,), "dist", rule), "dist")
-    surprisal = -found
-    looked = _later(x, draws, law.draw) if law.quick else None
+    log_f = outcome_log_density(row_values(law.log_density(x), (n,), "dist", rule), "dist")
+    surprisal = -log_f
+    draw_scores = _draws_on_request(x, draws, law.draw) if law.quick else None
     integrated = _integrated(law)
     if integrated is not None:
         integral, at_one = integrated
@@ -254,20 +256,20 @@ def _from_law(law: Law, x: FloatArray, draws: int, rng: np.random.Generator) -> 
             np.array(np.broadcast_to(c, (n,))) for c in (-at_one.mean, np.maximum(at_one.variance, 0.0), -at_one.third)
         )
         return Density(
-            surprisal - entropy, varentropy, third, surprisal, entropy, None,
-            integral.method, None, integral, x[0].size, looked=looked,
+            surprisal - entropy, varentropy, third, integral.method, x[0].size, surprisal, entropy,
+            integral=integral, draw_scores=draw_scores,
         )  # fmt: skip
 
     def log_density(values: FloatArray) -> FloatArray:
         return drawn_log_density(law.log_density(values), "dist")
 
-    drawn = _drawn(log_density, lambda: law.draw(rng), n, draws)
+    drawn = _draw_moments(log_density, lambda: law.draw(rng), n, draws)
     known = law.entropy is not None
     entropy = np.array(np.broadcast_to(law.entropy, (n,))) if law.entropy is not None else -drawn.mean
     variance = None if known else drawn.varentropy / draws
     return Density(
-        surprisal - entropy, drawn.varentropy, drawn.third_cumulant, surprisal, entropy, variance,
-        "draws", draws, None, x[0].size, looked=looked,
+        surprisal - entropy, drawn.varentropy, drawn.third_cumulant, "draws", x[0].size, surprisal, entropy,
+        numerical_variance=variance, draws=draws, draw_scores=draw_scores,
     )  # fmt: skip
 
 
@@ -278,8 +280,9 @@ def _from_pair(
     draws: int,
     rng: np.random.Generator,
 ) -> Density:
+    """Score outcomes by an unnormalised log-density and a sampler."""
     n, rule = len(x), "one value for each row"
-    found = outcome_log_density(row_values(log_density(x), (n,), "log_density", rule), "log_density").copy()
+    log_f = outcome_log_density(row_values(log_density(x), (n,), "log_density", rule), "log_density").copy()
 
     def at(values: FloatArray) -> FloatArray:
         return drawn_log_density(row_values(log_density(values), (n,), "log_density", rule), "log_density")
@@ -291,16 +294,16 @@ def _from_pair(
     many = draws_kept(x, draws)
 
     def remembered() -> FloatArray:
-        one = draw()
+        drawn_once = draw()
         if len(kept) < many:
-            kept.append(one)
-        return one
+            kept.append(drawn_once)
+        return drawn_once
 
-    drawn = _drawn(at, remembered, n, draws)
+    drawn = _draw_moments(at, remembered, n, draws)
     variance = drawn.varentropy / draws
     return Density(
-        drawn.mean - found, drawn.varentropy, drawn.third_cumulant, None, None, variance,
-        "draws", draws, None, x[0].size, looked=lambda: drawn_forecast(x, kept),
+        drawn.mean - log_f, drawn.varentropy, drawn.third_cumulant, "draws", x[0].size,
+        numerical_variance=variance, draws=draws, draw_scores=lambda: score_density_draws(x, kept),
     )  # fmt: skip
 
 
@@ -334,9 +337,9 @@ def density(
         (``icdf``, ``ppf`` or ``quantile``), as those of numpyro, TensorFlow Probability and skpro; what NGBoost's
         ``pred_dist`` and the ``get_prediction`` of statsmodels return.
     log_density : callable, optional
-        ``log_density(x)`` returns a value for each row of ``x``, an array shaped like ``x_true``. A constant may be
-        missing: the density need not be normalised, and may be so differently in each row. Surprisal, entropy and NLL
-        are then absent.
+        ``log_density(x)`` returns a value for each row of ``x``, an array shaped like ``x_true``. A constant can be
+        missing, another one in each row: the density need not be normalised. Surprisal, entropy and NLL are then
+        absent.
     sampler : callable, optional
         ``sampler(rng)`` returns one fresh draw for each row, shaped like ``x_true``; to go with ``log_density``. It is
         called ``draws`` times. Draws shared by the rows would make their excesses dependent.

@@ -7,7 +7,7 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from .._checks.densities import batch_rows, refused_by, single_column, unknown_distribution
+from .._checks.forecasts import batch_rows, refused_by, single_column, unknown_distribution
 from .._checks.message import fail
 from .._types import FloatArray
 from ..errors import ShapeError
@@ -15,7 +15,7 @@ from .family import Cumulants
 from .formulas import Formula, dirichlet, normal, scipy_formula, student, torch_formula
 from .integrals import Quadrature, Summation
 
-__all__ = ["Integral", "Law", "adapt", "torch_law"]
+__all__ = ["Integral", "DensityLaw", "adapt", "torch_law"]
 
 _SLOW_ROWS = 32  # rows up to which quantiles found by root search are worth the wait
 
@@ -33,7 +33,7 @@ class Integral(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Law:
+class DensityLaw:
     """What is used of a distribution, whatever library it comes from."""
 
     name: str
@@ -44,7 +44,7 @@ class Law:
     quick: bool = True  # whether one draw for each row takes one call
 
 
-def adapt(dist: Any, x: FloatArray) -> Law:
+def adapt(dist: Any, x: FloatArray) -> DensityLaw:
     """Turn a distribution into a law for the outcomes ``x``."""
     ancestors = {f"{c.__module__}.{c.__name__}" for c in type(dist).__mro__}
     modules = {c.__module__ for c in type(dist).__mro__}
@@ -56,11 +56,11 @@ def adapt(dist: Any, x: FloatArray) -> Law:
         dist = dist()
         ancestors = {f"{c.__module__}.{c.__name__}" for c in type(dist).__mro__}
     if "scipy.stats._distn_infrastructure.rv_frozen" in ancestors:
-        return _frozen(dist, x)
+        return _frozen_law(dist, x)
     if "scipy.stats._multivariate.multi_rv_frozen" in ancestors:
-        return _multivariate(dist, x)
+        return _multivariate_law(dist, x)
     if "scipy.stats._probability_distribution._ProbabilityDistribution" in ancestors:
-        return _new_style(dist, x)
+        return _new_style_law(dist, x)
     raise unknown_distribution(dist)
 
 
@@ -68,7 +68,7 @@ def _name(dist: Any) -> str:
     return f"scipy.stats.{getattr(dist, 'name', None) or type(dist).__name__.removesuffix('_frozen')}"
 
 
-def _quiet(log_density: Callable[[FloatArray], Any]) -> Callable[[FloatArray], FloatArray]:
+def _without_warnings(log_density: Callable[[FloatArray], Any]) -> Callable[[FloatArray], FloatArray]:
     """Silence the warnings of a log-density: what is infinite or NaN is dealt with by value."""
 
     def at(values: FloatArray) -> FloatArray:
@@ -82,13 +82,14 @@ def _quiet(log_density: Callable[[FloatArray], Any]) -> Callable[[FloatArray], F
 # One variable: rv_continuous and rv_discrete, frozen
 
 
-def _frozen(dist: Any, x: FloatArray) -> Law:
+def _frozen_law(dist: Any, x: FloatArray) -> DensityLaw:
+    """Return the law of a frozen distribution of one variable."""
     generic, name, n = dist.dist, _name(dist.dist), len(x)
     single_column(x, name)
     shapes, loc, scale = generic._parse_args(*dist.args, **dist.kwds)
     rows = batch_rows(np.broadcast_shapes(*map(np.shape, (*shapes, loc, scale))), n, name)
     discrete = hasattr(dist, "logpmf")
-    quiet = _quiet(dist.logpmf if discrete else dist.logpdf)
+    quiet = _without_warnings(dist.logpmf if discrete else dist.logpdf)
 
     integrals: tuple[Integral | None, ...]
     if discrete:
@@ -103,12 +104,13 @@ def _frozen(dist: Any, x: FloatArray) -> Law:
             known = type(generic).__module__ == "scipy.stats._continuous_distns"
             formula = scipy_formula(generic.name, shapes, log_scale) if known else None
         integrals = (formula, _frozen_quadrature(generic, name, shapes, log_scale))
-    return Law(name, quiet, lambda rng: dist.rvs(size=n, random_state=rng), tuple(i for i in integrals if i))
+    return DensityLaw(name, quiet, lambda rng: dist.rvs(size=n, random_state=rng), tuple(i for i in integrals if i))
 
 
 def _frozen_quadrature(
     generic: Any, name: str, shapes: tuple[FloatArray, ...], log_scale: FloatArray
 ) -> Quadrature | None:
+    """Return the integral over quantiles; None where finding them takes too long."""
     from scipy.stats import rv_continuous
 
     rows = int(np.prod(np.broadcast_shapes(*map(np.shape, shapes)), dtype=np.int64))  # scales need no integral
@@ -125,11 +127,12 @@ def _frozen_quadrature(
 # One variable: the new infrastructure
 
 
-def _new_style(dist: Any, x: FloatArray) -> Law:
+def _new_style_law(dist: Any, x: FloatArray) -> DensityLaw:
+    """Return the law of a distribution of SciPy's new infrastructure."""
     name, n = _name(dist), len(x)
     single_column(x, name)
     discrete = any(c.__name__ == "DiscreteDistribution" for c in type(dist).__mro__)
-    quiet = _quiet(dist.logpmf if discrete else dist.logpdf)
+    quiet = _without_warnings(dist.logpmf if discrete else dist.logpdf)
 
     rows = batch_rows(np.shape(quiet(x[0])), n, name)
     size = () if rows == n and n > 1 else (n,)
@@ -140,8 +143,10 @@ def _new_style(dist: Any, x: FloatArray) -> Law:
     if discrete:
         low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in dist.support())
         centre = np.atleast_1d(np.asarray(dist.icdf(0.5), dtype=np.float64))
-        return Law(name, quiet, draw, (Summation(name, rows, quiet, low, high, centre),))
-    return Law(name, quiet, draw, (*_new_style_formula(dist), Quadrature(name, rows, _quantiles(dist), np.zeros(1))))
+        return DensityLaw(name, quiet, draw, (Summation(name, rows, quiet, low, high, centre),))
+    return DensityLaw(
+        name, quiet, draw, (*_new_style_formula(dist), Quadrature(name, rows, _quantiles(dist), np.zeros(1)))
+    )
 
 
 def _new_style_formula(dist: Any) -> tuple[Formula, ...]:
@@ -154,6 +159,7 @@ def _new_style_formula(dist: Any) -> tuple[Formula, ...]:
 
 
 def _quantiles(dist: Any) -> Callable[[FloatArray, bool], Iterable[tuple[FloatArray, FloatArray]]]:
+    """Return the log-density at quantiles, as `Quadrature` takes it."""
     # A mixture is integrated component by component: its own quantiles jump where components lie apart.
     components = [(1.0, dist)]
     if type(dist).__name__ == "Mixture":
@@ -172,13 +178,14 @@ def _quantiles(dist: Any) -> Callable[[FloatArray, bool], Iterable[tuple[FloatAr
 _ROWS_LAST = ("dirichlet", "wishart", "invwishart")  # their log-densities want the rows on the last axis
 
 
-def _multivariate(dist: Any, x: FloatArray) -> Law:
+def _multivariate_law(dist: Any, x: FloatArray) -> DensityLaw:
+    """Return the law of a frozen distribution of several variables."""
     kind, name = type(dist).__name__.removesuffix("_frozen"), _name(dist)
     log_density = getattr(dist, "logpdf", None) or getattr(dist, "logpmf", None)
     if log_density is None or not hasattr(dist, "rvs"):
         raise unknown_distribution(dist, f"{name} has no density or no sampler; pass `log_density=` and `sampler=`.")
 
-    quiet, discrete = _quiet(log_density), not hasattr(dist, "logpdf")
+    quiet, discrete = _without_warnings(log_density), not hasattr(dist, "logpdf")
 
     def at(values: FloatArray) -> FloatArray:
         try:
@@ -193,10 +200,11 @@ def _multivariate(dist: Any, x: FloatArray) -> Law:
 
     formula = _multivariate_formula(kind, dist)
     entropy = np.atleast_1d(dist.entropy()) if formula is None and hasattr(dist, "entropy") else None
-    return Law(name, at, draw, () if formula is None else (formula,), entropy)
+    return DensityLaw(name, at, draw, () if formula is None else (formula,), entropy)
 
 
 def _multivariate_formula(kind: str, dist: Any) -> Formula | None:
+    """Return the formula of a distribution of several variables, if there is one."""
     formula = None
     if kind == "multivariate_normal":
         d = int(dist.cov_object.rank)
@@ -212,7 +220,7 @@ def _torch_array(tensor: Any) -> FloatArray:
     return np.asarray(tensor.detach().numpy(), dtype=np.float64)
 
 
-def torch_law(dist: Any, x: FloatArray) -> Law:
+def torch_law(dist: Any, x: FloatArray) -> DensityLaw:
     """Turn a distribution of torch, with its tensors on the CPU, into a law for the outcomes ``x``."""
     import torch
 
@@ -237,7 +245,9 @@ def torch_law(dist: Any, x: FloatArray) -> Law:
                 i for i in (_torch_summation(dist, name, rows, log_density), _torch_quadrature(dist, name, rows)) if i
             ]
         entropy = None if integrals else _torch_entropy(dist)
-    return Law(name, log_density, lambda rng: _torch_array(draw(int(rng.integers(2**63)))), tuple(integrals), entropy)
+    return DensityLaw(
+        name, log_density, lambda rng: _torch_array(draw(int(rng.integers(2**63)))), tuple(integrals), entropy
+    )
 
 
 def _torch_sampler(dist: Any, shape: tuple[int, ...], rows: int) -> Callable[[int], Any]:
@@ -268,15 +278,17 @@ def _torch_log_density(dist: Any, name: str, example: Any, dtype: Any) -> Callab
                 keep = inside.reshape(inside.shape + (1,) * (x.ndim - inside.ndim))
                 x = torch.where(keep, x, example.to(dtype))
             try:
-                found = dist.log_prob(x)
+                log_f = dist.log_prob(x)
             except (ValueError, RuntimeError) as error:
                 raise refused_by(name, error) from error
-            return _torch_array(torch.where(inside, found, -torch.inf))
+            return _torch_array(torch.where(inside, log_f, -torch.inf))
 
     return at
 
 
 def _torch_formula(dist: Any) -> Formula | None:
+    """Return the formula of a distribution of torch, if there is one."""
+
     import torch
 
     base, events = dist, 0
@@ -296,10 +308,10 @@ def _torch_formula(dist: Any) -> Formula | None:
 
 def _torch_entropy(dist: Any) -> FloatArray | None:
     try:
-        found = dist.entropy()
+        entropy = dist.entropy()
     except NotImplementedError:
         return None
-    return np.atleast_1d(_torch_array(found))
+    return np.atleast_1d(_torch_array(entropy))
 
 
 def _torch_summation(

@@ -1,4 +1,4 @@
-"""Forecasts that are draws: ensembles, posterior predictive samples. The outcome is one more point among them."""
+"""Forecasts that are draws: ensembles, samples, those of a density. The outcome is one more point among them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,25 +7,46 @@ from typing import ClassVar, NoReturn, Self, final
 import numpy as np
 
 from .._checks.columns import RowLabels, row_labels, spelled
-from .._checks.densities import no_inference_data
-from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, outcome_numbers
-from .._kernels.ensemble import Exchanged, exchanged, left_out_distances, log_spread, pool_nees, pulled_in, whitened
+from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, no_inference_data, outcome_numbers
+from .._kernels.ensemble import (
+    Exchanged,
+    crps_of_draws,
+    exchanged,
+    interval_score,
+    left_out_distances,
+    left_out_errors,
+    left_out_nees,
+    log_spread,
+    pool_nees,
+    pulled_in,
+    rank_among,
+    whitened,
+)
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
 from .._steady import steady
-from .._sums.directions import DirectionColumns
-from .._sums.drawn import DrawColumns
-from .._sums.forecasts import MOST_AXES
+from .._sums.causes import DirectionColumns
+from .._sums.forecasts import LEVELS, MOST_AXES, DrawColumns, ForecastColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
-from .drawn import drawn_columns, looked_at
 from .family import FamilyWords, Partition, Spectral
 from .gaussian import Gaussian, states
 from .predictions import Predictions
 
-__all__ = ["MOMENTS", "NEIGHBOURS", "Ensemble", "ensemble", "neighbour_columns"]
+__all__ = [
+    "MOMENTS",
+    "NEIGHBOURS",
+    "SEED",
+    "Ensemble",
+    "as_draw_columns",
+    "draws_kept",
+    "ensemble",
+    "neighbour_columns",
+    "score_density_draws",
+    "score_draws",
+]
 
 _ELEMENTS = 1 << 18  # numbers of a block of pools
 _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for: more tell hardly more
@@ -33,7 +54,9 @@ _ON_A_LINE, _IN_SPACE = 512, 128  # draws among which neighbours are looked for:
 MOMENTS = Look("moments", "by the mean and the covariance of the draws")
 ON_A_LINE = replace(MOMENTS, seen="by the mean and the standard deviation of the draws")
 NEIGHBOURS = Look("neighbours", "by the neighbours of the outcome among the draws")
-_FEW = "With so few draws their spread is not known well enough: draw more than the number of components plus 4."
+_WHY_FEW_DRAWS = (
+    "With so few draws their spread is not known well enough: draw more than the number of components plus 4."
+)
 
 
 @final
@@ -57,7 +80,7 @@ class Ensemble(Predictions):
     look: Look = MOMENTS
     others: tuple["Ensemble", ...] = ()
     row_labels: RowLabels | None = None
-    stated: FloatArray | None = None  # what forecasters look at, as `looked_at` finds it
+    draw_scores: FloatArray | None = None  # what forecasters look at, as `score_draws` gives it
     # Outcome and draws are points of one kind: the products of its errors are, on average, the covariance of them all.
     pooled: Gaussian | None = None
 
@@ -71,27 +94,27 @@ class Ensemble(Predictions):
 
     def take(self, index: IndexArray) -> Self:
         others = tuple(other.take(index) for other in self.others)
-        stated = None if self.stated is None else self.stated[:, index]
+        draw_scores = None if self.draw_scores is None else self.draw_scores[:, index]
         pooled = None if self.pooled is None else self.pooled.take(index)
         return replace(
-            self, columns=self.columns[:, index], others=others, row_labels=None, stated=stated, pooled=pooled
+            self, columns=self.columns[:, index], others=others, row_labels=None, draw_scores=draw_scores, pooled=pooled
         )
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
         if len({(part.components, part.look, len(part.others)) for part in parts}) > 1:
             return None
-        others = [cls._joined(some) for some in zip(*(part.others for part in parts), strict=True)]
+        others = [cls._joined(same_look) for same_look in zip(*(part.others for part in parts), strict=True)]
         joined = np.concatenate([part.columns for part in parts], axis=1)
-        both = [part.stated for part in parts if part.stated is not None]
-        stated = np.concatenate(both, axis=1) if both else None
+        scores = [part.draw_scores for part in parts if part.draw_scores is not None]
+        draw_scores = np.concatenate(scores, axis=1) if scores else None
         pools = [part.pooled for part in parts if part.pooled is not None]
         return replace(
             parts[0],
             columns=joined,
             others=tuple(filter(None, others)),
             row_labels=None,
-            stated=stated,
+            draw_scores=draw_scores,
             pooled=Gaussian._joined(pools) if pools else None,
         )
 
@@ -107,9 +130,9 @@ class Ensemble(Predictions):
         return Spectral(None, None, order)
 
     def forecast_columns(self, rows: Rows) -> DrawColumns | None:
-        if self.stated is None:
+        if self.draw_scores is None:
             return None
-        return drawn_columns(self.stated[:, rows], self.components)
+        return as_draw_columns(self.draw_scores[:, rows], self.components)
 
     def direction_columns(self, rows: Rows) -> DirectionColumns | None:
         return None if self.pooled is None else self.pooled.direction_columns(rows)
@@ -118,7 +141,7 @@ class Ensemble(Predictions):
         return _no_partition()
 
     def __repr__(self) -> str:
-        looks = " and ".join(one.look.name for one in (self, *self.others))
+        looks = " and ".join(part.look.name for part in (self, *self.others))
         return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} of {self.draws} draws ({looks})"
 
 
@@ -147,8 +170,8 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     y_true : array-like of shape (n,) or (n, d)
         What happened: a number a row, or a vector.
     draws : array-like of shape (n, m), or (n, m, d)
-        The draws of each row: fresh ones, of the outcome itself, its noise included. Up to the number of components
-        plus 4 the covariance is not known, and a verdict is never SAFE.
+        The draws of each row: fresh ones, of the outcome itself, its noise included. With no more draws
+        than the number of components plus 4, their covariance is not known well, and a verdict is never SAFE.
 
     Returns
     -------
@@ -184,45 +207,45 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     points = draw_array(draws, y.shape)
     x = y.reshape(len(y), -1)
     n, m, d = points.shape
-    known = m > d + 4
+    has_moments = m > d + 4
     moments, neighbours = np.empty((4, n)), np.empty((3, n))
-    turned = known and 1 < d <= MOST_AXES
-    near, centre, spread = np.empty((n, d)), np.empty((n, d)), np.empty((n if turned else 0, d, d))
-    most = _ON_A_LINE if d == 1 else _IN_SPACE
-    size = max(1, _ELEMENTS // max((m + 1) * d, (min(m, most) + 1) ** (1 if d == 1 else 2)))
+    has_directions = has_moments and 1 < d <= MOST_AXES
+    near, centre, spread = np.empty((n, d)), np.empty((n, d)), np.empty((n if has_directions else 0, d, d))
+    most_draws = _ON_A_LINE if d == 1 else _IN_SPACE
+    size = max(1, _ELEMENTS // max((m + 1) * d, (min(m, most_draws) + 1) ** (1 if d == 1 else 2)))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
         pool, times = pulled_in(np.concatenate([x[rows, None], points[rows]], axis=1))
-        white = _spread(pool, start)
-        neighbours[:, rows] = neighbour_columns(_fewer(pool, most) if m > most else white)
-        if known:
+        white = _whitened(pool, start)
+        neighbours[:, rows] = neighbour_columns(_thinned(pool, most_draws) if m > most_draws else white)
+        if has_moments:
             moments[:3, rows] = exchanged(0.5 * pool_nees(white, times))
             moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
-        if turned:
+        if has_directions:
             near[rows], centre[rows] = pool[:, 0], pool.mean(axis=1)
             gap = pool - centre[rows, None]
             spread[rows] = np.einsum("bji,bjk->bik", gap, gap) / (m + 1.0)
-    stated = looked_at(x, points)
-    if not known:
-        look = replace(NEIGHBOURS, acquits=False, why=_FEW)
-        return Ensemble(neighbours, d, m, look, (), labels, stated)
+    draw_scores = score_draws(x, points)
+    if not has_moments:
+        look = replace(NEIGHBOURS, acquits=False, why=_WHY_FEW_DRAWS)
+        return Ensemble(neighbours, d, m, look, (), labels, draw_scores)
     look = ON_A_LINE if d == 1 else MOMENTS
-    pooled = states(near, centre, spread) if turned else None
-    return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, stated, pooled)
+    pooled = states(near, centre, spread) if has_directions else None
+    return Ensemble(moments, d, m, look, (Ensemble(neighbours, d, m, NEIGHBOURS),), labels, draw_scores, pooled)
 
 
-def _spread(pool: FloatArray, start: int) -> FloatArray:
+def _whitened(pool: FloatArray, start: int) -> FloatArray:
     flat = flat_draws(pool[:, 1:])
     if flat.any():
         raise draws_are_alike(flat, start)
     try:
         return whitened(pool)
     except np.linalg.LinAlgError:
-        bad = np.array([np.linalg.matrix_rank(one - one.mean(axis=0)) < pool.shape[2] for one in pool])
+        bad = np.array([np.linalg.matrix_rank(draws - draws.mean(axis=0)) < pool.shape[2] for draws in pool])
         raise draws_are_alike(bad, start) from None
 
 
-def _fewer(pool: FloatArray, most: int) -> FloatArray:
+def _thinned(pool: FloatArray, most: int) -> FloatArray:
     """Take the outcome and as many draws as are enough, evenly spaced: which ones, no outcome tells."""
     chosen = 1 + np.arange(most) * (pool.shape[1] - 1) // most
     return whitened(pool[:, [0, *chosen.tolist()]])
@@ -232,3 +255,136 @@ def neighbour_columns(white: FloatArray) -> Exchanged:
     """Compare the distance of the outcome to its k-th neighbour with those of all points, k about the root of m."""
     k = max(1, round(np.sqrt(white.shape[1] - 1.0)))
     return exchanged(white.shape[2] * np.log(left_out_distances(white, k)))
+
+
+# What forecasters look at of draws: where the outcome falls among them, their scores, how far out it lies.
+
+SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
+_AXIS_COLUMNS = 4 + 2 * len(LEVELS)  # of a forecast of a number
+_MOST_KEPT = 1 << 24  # numbers of all draws of a density that are held at once
+_LEAST_EIGENVALUE = 1e-9  # the least eigenvalue of correlations that is not rounding
+_FEWEST_DRAWS = 16  # draws of a density that are worth looking at
+
+
+def score_draws(x: FloatArray, draws: FloatArray, *, fair: bool = False) -> FloatArray | None:
+    """Return columns of outcomes (n, d) and their draws (n, m, d), as `as_draw_columns` reads them.
+
+    ``fair`` scores the law that the draws are of, and not the draws.
+
+    Returns
+    -------
+    ndarray of shape (1 + 3 (1 + d) + 12 d, n), or None
+        None where there are too few draws, or many components.
+    """
+    n, m, d = draws.shape
+    if d > MOST_AXES or m <= d + 4:
+        return None
+    # The same rows give the same answer: chance is drawn from a generator of its own.
+    chance: FloatArray = np.random.default_rng(SEED).random((n,))
+    columns, size = np.empty((1 + 3 * (1 + d) + _AXIS_COLUMNS * d, n)), max(1, _ELEMENTS // ((m + 1) * d))
+    for start in range(0, n, size):
+        rows = slice(start, start + size)
+        columns[:, rows] = _score_block(x[rows], draws[rows], chance[rows], fair)
+    return columns
+
+
+@np.errstate(over="ignore", invalid="ignore")  # squares of outcomes beyond all floats; such rows are left out
+def _score_block(x: FloatArray, draws: FloatArray, chance: FloatArray, fair: bool) -> FloatArray:
+    n, _, d = draws.shape
+    by_axis = [(x[:, k], np.ascontiguousarray(draws[..., k])) for k in range(d)]
+    axes = [_score_axis(y, drawn, chance, fair) for y, drawn in by_axis]
+    along = [_distances_along(y, drawn) for y, drawn in by_axis]
+    rank, together = (axes[0][0], along[0]) if d == 1 else _score_jointly(x, draws, chance)
+    distances = np.stack([together, *along], axis=1)  # of outcomes, of draws, and the squares of those
+    return np.concatenate([rank[None], distances.reshape(3 * (1 + d), n), *axes])
+
+
+def draws_kept(x: FloatArray, draws: int) -> int:
+    """Return how many draws of a density are looked at, so that they fit into memory; 0 where that is too few."""
+    many = min(draws, _MOST_KEPT // max(x.size, 1))
+    return many if many >= _FEWEST_DRAWS else 0
+
+
+def score_density_draws(x: FloatArray, draws: Sequence[FloatArray]) -> FloatArray | None:
+    """Look at a density by draws of all rows; None where it has no such draws: they are few, counts or labels, alike.
+
+    ``x`` and each of the draws are of shape (n,) or (n, ...).
+    """
+    if not draws:
+        return None
+    points = np.stack([draw.reshape(len(x), -1) for draw in draws], axis=1)
+    if (points == np.rint(points)).all() or not np.isfinite(points).all() or flat_draws(points).any():
+        return None
+    if points.shape[2] > MOST_AXES or _in_a_plane(points):
+        return None
+    return score_draws(x.reshape(len(x), -1), points, fair=True)
+
+
+def _in_a_plane(draws: FloatArray) -> bool:
+    """Tell whether the draws (n, m, d) of some row leave a direction out, as shares that sum to 1 do."""
+    scaled = (draws - draws.mean(axis=1, keepdims=True)) / draws.std(axis=1, keepdims=True)
+    together = np.einsum("bji,bjk->bik", scaled, scaled) / draws.shape[1]
+    return bool(np.linalg.eigvalsh(together).min() < _LEAST_EIGENVALUE)
+
+
+def as_draw_columns(columns: FloatArray, d: int) -> DrawColumns:
+    """Return what `score_draws` gives of some rows, as it is summed."""
+    end = 1 + 3 * (1 + d)
+    axes = tuple(_as_forecast_columns(columns[end + _AXIS_COLUMNS * k :][:_AXIS_COLUMNS]) for k in range(d))
+    distance, own, own2 = columns[1:end].reshape(3, 1 + d, -1)
+    return DrawColumns(columns[0], distance, own, own2, axes)
+
+
+def _as_forecast_columns(columns: FloatArray) -> ForecastColumns:
+    rank, crps, spread, error = columns[:4]
+    widths, scores = np.split(columns[4:], 2)
+    return ForecastColumns(rank, crps, spread, error, widths.T, scores.T)
+
+
+def _score_jointly(y: FloatArray, draws: FloatArray, chance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the rank of the outcome from the centre, and its squared distance, those of draws, and their squares."""
+    pool, times = pulled_in(np.concatenate([y[:, None], draws], axis=1))
+    nees = pool_nees(whitened(pool), times)
+    own = left_out_nees(whitened(draws))
+    return rank_among(nees[:, 0], nees[:, 1:], chance), _distances(nees[:, 0], own)
+
+
+def _distances_along(y: FloatArray, draws: FloatArray) -> FloatArray:
+    """Return the squared distance of the outcome along an axis, those of draws, and their squares."""
+    m = draws.shape[1]
+    distance = _few_draws_factor(m) * np.square((y - draws.mean(axis=1)) / draws.std(axis=1, ddof=1))
+    return _distances(distance, _few_draws_factor(m - 1) * np.square(left_out_errors(draws)))
+
+
+def _distances(distance: FloatArray, own: FloatArray) -> FloatArray:
+    middle = own.mean(axis=1)
+    # The mean of the draws is off by one m-th of their covariance, however far out the outcome lies.
+    return np.stack([distance + (distance - middle) / own.shape[1], middle, np.square(own).mean(axis=1)])
+
+
+def _few_draws_factor(m: int) -> float:
+    """Return what makes the mean square of errors 1: few draws spread too little more often than too much."""
+    return m * (m - 3.0) / ((m - 1.0) * (m + 1.0))
+
+
+def _score_axis(y: FloatArray, draws: FloatArray, chance: FloatArray, fair: bool) -> FloatArray:
+    """Return rank, CRPS, standard deviation and error, then widths and scores of intervals between quantiles."""
+    spread, m = draws.std(axis=1, ddof=1), draws.shape[1]
+    # The mean and the spread of skewed draws go together, so that every point seems to be off: the outcome is no more.
+    errors = left_out_errors(np.concatenate([y[:, None], draws], axis=1))
+    errors[:, 0] = (y - draws.mean(axis=1)) / spread  # as it is, where it lies so far out that digits are lost
+    error = np.sqrt(_few_draws_factor(m)) * (errors[:, 0] - errors.mean(axis=1))
+    ordered = np.sort(draws, axis=1)
+    ends = [(_quantile(ordered, 0.5 - 0.5 * at), _quantile(ordered, 0.5 + 0.5 * at)) for at in LEVELS]
+    widths = [high - low for low, high in ends]
+    scores = [interval_score(y, low, high, at) for (low, high), at in zip(ends, LEVELS, strict=True)]
+    crps = crps_of_draws(y, ordered, fair=fair)
+    return np.stack([rank_among(y, draws, chance), crps, spread, error, *widths, *scores])
+
+
+def _quantile(ordered: FloatArray, level: float) -> FloatArray:
+    """Return a quantile of sorted draws (n, m), linear between two of them."""
+    place = level * (ordered.shape[1] - 1)
+    below = min(int(place), ordered.shape[1] - 2)
+    low, high = ordered[:, below], ordered[:, below + 1]
+    return np.asarray(low + (place - below) * (high - low))

@@ -13,14 +13,12 @@ import numpy as np
 from .._checks.arrays import block
 from .._checks.columns import RowLabels
 from .._checks.message import fail
-from .._kernels.compiled import Sums
+from .._kernels.compiled import KernelSums
 from .._kernels.spectrum import NODES, spread_cells
 from .._steady import steadied
-from .._sums.causes import ClassSums
+from .._sums.causes import ClassSums, DirectionColumns
 from .._sums.clusters import Near
-from .._sums.directions import DirectionColumns
-from .._sums.drawn import DrawColumns
-from .._sums.forecasts import ForecastColumns, VectorColumns
+from .._sums.forecasts import DrawColumns, ForecastColumns, VectorColumns
 from .._sums.nodes import AT_NEAR, Cumulants, Nodes, Partition, Spectral
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, BinOn, FloatArray, IndexArray, Mapped, Rows
@@ -46,7 +44,7 @@ class FamilyWords:
     alone : FamilyWords or None
         What people read of predictions of one number, where that is something else.
     root : bool
-        Whether ``scaled`` is so many times too large as the root of a temperature says, not the temperature itself.
+        Whether ``scaled`` is off by the root of a temperature, and not by the temperature itself.
     sense : {"large", "small", "sharp"}
         What those are where the temperature is above 1: so many times too large, too small, or just too sharp.
     right : str
@@ -123,7 +121,7 @@ class Family(ABC):
     chi_square: ClassVar[bool] = False
     #: Whether an evaluation makes a table of bins unless told otherwise.
     binned_by_default: ClassVar[bool] = False
-    #: Whether each row has log-odds: there are two outcomes, one of them positive.
+    #: Whether each row has log-odds: there are two outcomes, one of them positive, and their names are not kept.
     has_odds: ClassVar[bool] = False
     #: What maps work on: logits of classes, covariances of states, or nothing of this family.
     mapped: ClassVar[Mapped] = "nothing"
@@ -295,7 +293,7 @@ class Family(ABC):
         index: IndexArray | None = None,
         spectrum: bool = False,
         nodes: bool = False,
-    ) -> Sums | None:
+    ) -> KernelSums | None:
         """Sum some rows in one compiled pass; None where there is none for them.
 
         Parameters
@@ -319,7 +317,7 @@ class Family(ABC):
 
         Returns
         -------
-        Sums or None
+        KernelSums or None
             As the compiled kernel gives them.
         """
         return None
@@ -366,17 +364,17 @@ class Family(ABC):
             partition = self._partition(rows)
         except UnavailableError:
             return Spectral(None, None, order)
-        found = np.full((len(NODES), 4, len(scored)), np.nan)
+        at_nodes = np.full((len(NODES), 4, len(scored)), np.nan)
         for k, beta in enumerate(NODES):
             try:
-                found[k] = partition(beta)
+                at_nodes[k] = partition(beta)
             except UnavailableError:
                 continue
         w = possible_weight(scored, weight)
         surprises = len(scored) - int(scored.impossible.sum())
-        possible = np.where(scored.impossible, 0.0, found)
+        possible = np.where(scored.impossible, 0.0, at_nodes)
         spectrum = Nodes.of(possible, w, surprises, classes=False)
-        return Spectral(spectrum, lambda: Near(-found[AT_NEAR, 1], found[AT_NEAR, 2]), order, lambda: possible)
+        return Spectral(spectrum, lambda: Near(-at_nodes[AT_NEAR, 1], at_nodes[AT_NEAR, 2]), order, lambda: possible)
 
     def weighted(self, rows: Rows, weight: AnyArray | None) -> tuple[Scored, FloatArray | None]:
         """Score some rows, and cut out their weights.

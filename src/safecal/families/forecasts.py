@@ -25,14 +25,14 @@ from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
 from ..errors import FormError
 from .bernoulli import Bernoulli
 from .categorical import Categorical
+from .ensemble import SEED
 from .family import FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
 __all__ = ["intervals", "quantiles"]
 
-_TWICE = 2.0  # how much likelier a class is made than the one outside of it
-_LITTLE = 1e-9
-_SEED = 0x5AFECA1  # that no study of the same rows is likely to draw from
+_LIKELIER = 2.0  # how much likelier a class is made than the one outside of it
+_ROUNDING = 1e-9  # a difference of two probabilities that is none
 
 
 class _Classes(Predictions):
@@ -121,7 +121,7 @@ class Intervals(_Classes):
         if coded is None:
             return None
         widths = np.concatenate([part.widths for part in parts])
-        return replace(parts[0], coded=coded, widths=widths, look=_held(coded.values), row_labels=None)
+        return replace(parts[0], coded=coded, widths=widths, look=_look_of_intervals(coded.values), row_labels=None)
 
 
 @final
@@ -156,7 +156,7 @@ class Quantiles(_Classes):
         return replace(parts[0], coded=coded, widths=np.concatenate([part.widths for part in parts]), row_labels=None)
 
 
-def _held(levels: AnyArray) -> Look:
+def _look_of_intervals(levels: AnyArray) -> Look:
     """Say what intervals show; those of 50 % show nothing."""
     seen = "by how often its intervals hold"
     if not (levels == 0.5).any():
@@ -210,7 +210,7 @@ def intervals(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, level: A
     low, high = interval_ends(lower, upper, len(y))
     levels = interval_levels(level, len(y))
     coded = Bernoulli((low <= y) & (y <= high), levels, False, None)
-    return Intervals(coded, high - low, _held(levels), labels)
+    return Intervals(coded, high - low, _look_of_intervals(levels), labels)
 
 
 @steady
@@ -264,13 +264,13 @@ def quantiles(y_true: ArrayLike, values: ArrayLike, *, levels: Sequence[float] |
     at = quantile_levels(levels)
     between = quantile_values(values, len(y), len(at))
     happened = _classes_of(y, between, at)
-    kept = _unequal(at)
+    kept = _kept_levels(at)
     used = at[kept]
     coarse = np.searchsorted(kept, np.arange(len(at) + 1), side="left")
     share = np.diff(np.concatenate([[0.0], used, [1.0]]))
     names = class_names_between(used.tolist())
     coded = Categorical(coarse[happened], np.tile(share, (len(y), 1)), False, False, None, None, names)
-    return Quantiles(coded, between[:, kept[-1]] - between[:, kept[0]], _between(at, used), labels)
+    return Quantiles(coded, between[:, kept[-1]] - between[:, kept[0]], _look_of_quantiles(at, used), labels)
 
 
 def _classes_of(y: FloatArray, values: FloatArray, levels: FloatArray) -> IndexArray:
@@ -278,20 +278,20 @@ def _classes_of(y: FloatArray, values: FloatArray, levels: FloatArray) -> IndexA
     low, high = (values < y[:, None]).sum(axis=1), (values <= y[:, None]).sum(axis=1)
     edges = np.concatenate([[0.0], levels, [1.0]])
     # The same rows give the same answer: chance is drawn from a generator of its own.
-    drawn = edges[low] + np.random.default_rng(_SEED).random(len(y)) * (edges[high + 1] - edges[low])
-    found = np.clip(np.searchsorted(levels, drawn, side="right"), low, high)
-    return np.asarray(np.where(low == high, low, found), dtype=np.intp)
+    drawn = edges[low] + np.random.default_rng(SEED).random(len(y)) * (edges[high + 1] - edges[low])
+    chosen = np.clip(np.searchsorted(levels, drawn, side="right"), low, high)
+    return np.asarray(np.where(low == high, low, chosen), dtype=np.intp)
 
 
-def _unequal(levels: FloatArray) -> IndexArray:
+def _kept_levels(levels: FloatArray) -> IndexArray:
     """Return which levels to keep, so that each class is likelier than the one outside of it."""
     every = np.arange(len(levels))
-    if _nested(levels):
+    if _likelier_inward(levels):
         return every
     left = _inward(levels[levels <= 0.5])
     right = _inward((1.0 - levels[levels > 0.5])[::-1])
     kept = [*left, *(len(levels) - 1 - k for k in reversed(right))]
-    while kept and not _nested(levels[kept]):  # the middle is less likely than a class beside it: make it wider
+    while kept and not _likelier_inward(levels[kept]):  # the middle is less likely than one beside it: widen it
         inner = [k for k in (left, right) if len(k) > 1]
         if not inner:
             raise fail(
@@ -308,12 +308,12 @@ def _inward(levels: FloatArray) -> list[int]:
     kept: list[int] = []
     edge, width = 0.0, 0.0
     for k, level in enumerate(levels.tolist()):
-        if level - edge >= _TWICE * width * (1.0 - _LITTLE):
+        if level - edge >= _LIKELIER * width * (1.0 - _ROUNDING):
             kept, edge, width = [*kept, k], level, level - edge
     return kept
 
 
-def _nested(levels: FloatArray) -> bool:
+def _likelier_inward(levels: FloatArray) -> bool:
     """Tell whether classes are likelier the nearer they are to the median; the two beside it may be equally likely."""
     edges = np.concatenate([[0.0], levels, [1.0]])
     share = np.diff(edges)
@@ -321,15 +321,27 @@ def _nested(levels: FloatArray) -> bool:
     above = int((edges[:-1] >= 0.5).sum())
     middle = [] if below + above == len(share) else [share[below]]
     sides = [*share[:below], *middle], [*share[len(share) - above :][::-1], *middle]
-    grows = all((np.diff(side) > _LITTLE).all() for side in sides)
-    return grows and len(share) > 1 and bool(np.ptp(share) > _LITTLE)
+    grows = all((np.diff(side) > _ROUNDING).all() for side in sides)
+    return grows and len(share) > 1 and bool(np.ptp(share) > _ROUNDING)
 
 
-def _between(levels: FloatArray, used: FloatArray) -> Look:
-    why = "How far beyond its outermost quantiles outcomes lie is not seen."
+def _look_of_quantiles(levels: FloatArray, used: FloatArray) -> Look:
+    why = f"How far beyond its outermost quantiles outcomes lie is not seen. {_unseen_side(used)}".rstrip()
     seen = "by the classes between its quantiles"
     if len(used) < len(levels):
         named = ", ".join(f"{100 * level:.6g}" for level in used)
         seen += f" at {named} %"
         why = f"Of {len(levels)} quantiles {len(used)} were used: classes of equal probability are blind. {why}"
     return Look("quantiles", seen, why=why)
+
+
+def _unseen_side(levels: FloatArray) -> str:
+    """Say what classes of equal probability cannot show: an outcome in one of them is as good as in the other."""
+    edges = np.concatenate([[0.0], levels, [1.0]])
+    share = np.diff(edges)
+    below = int((edges[1:] <= 0.5).sum())  # classes that end at the median or before
+    if abs(edges[below] - 0.5) <= _ROUNDING and abs(share[below - 1] - share[below]) <= _ROUNDING:
+        return "Whether its median is right is not seen."
+    if (np.diff(np.sort(share)) <= _ROUNDING).any():
+        return "In which of two equally likely classes outcomes lie is not seen."
+    return ""

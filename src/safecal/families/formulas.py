@@ -25,7 +25,7 @@ __all__ = ["Formula", "dirichlet", "normal", "scipy_formula", "student", "torch_
 Number: TypeAlias = Any  # a float or an array of floats
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
-_LARGEST = 1e5  # beyond, differences of log Gamma lose more digits than a quadrature
+_LARGEST_PARAMETER = 1e5  # beyond, differences of log Gamma lose more digits than a quadrature
 
 
 @final
@@ -46,7 +46,7 @@ class Formula:
         """Tell whether the parameters are moderate and valid, so that nothing is lost to cancellation."""
         sizes = [np.max(np.abs(a) + np.abs(b), initial=0.0) for _, a, b in self.gammas]
         valid = all(np.all(np.asarray(a + b) > 0.0) for _, a, b in self.gammas)
-        return valid and bool(np.isfinite(self.constant).all()) and bool(max(sizes, default=0.0) <= _LARGEST)
+        return valid and bool(np.isfinite(self.constant).all()) and bool(max(sizes, default=0.0) <= _LARGEST_PARAMETER)
 
     def open(self) -> Callable[[float], Cumulants]:
         """Return the function from beta to the cumulants."""

@@ -21,15 +21,14 @@ from .._checks.states import (
     triangular_factor,
 )
 from .._kernels import states as kernel
-from .._kernels.forecasts import crps_of_normal
 from .._kernels.spectrum import spread_cells
 from .._steady import steady
+from .._sums.causes import MOST_DIRECTIONS, DirectionColumns
 from .._sums.clusters import NEAR, Near
-from .._sums.directions import MOST_DIRECTIONS, DirectionColumns
 from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns, VectorColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, Spread
+from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, SpreadLike
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
@@ -109,8 +108,8 @@ class Gaussian(Predictions):
         """Return some components of states with covariance matrices, the others integrated out."""
         assert self.form == "cov"
         matrices = np.asarray(self.spread, dtype=np.float64)[..., kept, :][..., kept]
-        names, found = self.axis_names, states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method)
-        return replace(found, seen=look, axis_names=tuple(names[k] for k in kept if names))
+        names, some_axes = self.axis_names, states(self.x_true[:, kept], self.mean[:, kept], matrices, self.method)
+        return replace(some_axes, seen=look, axis_names=tuple(names[k] for k in kept if names))
 
     @property
     def _spread_by_row(self) -> bool:
@@ -127,13 +126,13 @@ class Gaussian(Predictions):
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
-        forms = {(one.x_true.shape[1:], *(getattr(one, name) for name in _ALIKE)) for one in parts}
+        forms = {(part.x_true.shape[1:], *(getattr(part, name) for name in _ALIKE)) for part in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
         x_true, mean, spread = (
             np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
         )
-        beside = tuple(some[0].concatenate(some) for some in zip(*(part.beside for part in parts), strict=True))
+        beside = tuple(looks[0].concatenate(looks) for looks in zip(*(part.beside for part in parts), strict=True))
         return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, beside=beside)
 
     @property
@@ -189,7 +188,7 @@ class Gaussian(Predictions):
 
     def forecast_columns(self, rows: Rows) -> ForecastColumns | VectorColumns | None:
         if self.dimension > 1:
-            return self._of_vectors(rows) if self.dimension <= MOST_AXES else None
+            return self._vector_columns(rows) if self.dimension <= MOST_AXES else None
         error = self.axis_errors(rows)[:, 0]
         spread = np.broadcast_to(self._deviations(rows).reshape(-1), error.shape)
         z = special.ndtri(0.5 + 0.5 * np.array(LEVELS))
@@ -197,11 +196,11 @@ class Gaussian(Predictions):
             outside = np.maximum(np.abs(error)[:, None] - z, 0.0) * (2.0 / (1.0 - np.array(LEVELS)))
             widths = 2.0 * z * spread[:, None]
             return ForecastColumns(
-                special.ndtr(error), crps_of_normal(error, spread), spread, error, widths,
+                special.ndtr(error), kernel.crps_of_normal(error, spread), spread, error, widths,
                 widths + outside * spread[:, None],
             )  # fmt: skip
 
-    def _of_vectors(self, rows: Rows) -> VectorColumns:
+    def _vector_columns(self, rows: Rows) -> VectorColumns:
         error = self.axis_errors(rows)
         white, factor = self._whitened(error, rows)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -295,8 +294,8 @@ def gaussian(
     x_true: ArrayLike,
     mean: ArrayLike,
     *,
-    std: Spread | None = None,
-    var: Spread | None = None,
+    std: SpreadLike | None = None,
+    var: SpreadLike | None = None,
     cov: ArrayLike | None = None,
     chol: ArrayLike | None = None,
     precision: ArrayLike | None = None,
@@ -384,12 +383,12 @@ def states(
 
 
 def _mirrored(matrices: AnyArray) -> FloatArray:
-    """Return symmetric matrices, of whose lower triangles."""
+    """Return the symmetric matrices that have these lower triangles."""
     lower = np.tril(np.asarray(matrices, dtype=np.float64))
     return np.asarray(lower + np.swapaxes(np.tril(lower, -1), -1, -2))
 
 
-def _matrices(form: str, value: Spread, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
+def _matrices(form: str, value: SpreadLike, shape: tuple[int, ...], kept: tuple[int, ...] | None) -> AnyArray:
     """Return checked matrices of the components that are kept, in the form they came in."""
     if form == "cov":
         return covariance_factor(value, form, shape, kept)

@@ -53,8 +53,9 @@ class Moments:
         self._merge(log_total, mean, second, np.einsum("ij,ij->j", weight, gap))
 
     def _merge(self, log_total: FloatArray, mean: FloatArray, second: FloatArray, third: FloatArray) -> None:
-        both = np.logaddexp(self.log_total, log_total)
-        reach = np.where(np.isneginf(both), 0.0, both)
+        """Add another population by its weight and its moments."""
+        log_both = np.logaddexp(self.log_total, log_total)
+        reach = np.where(np.isneginf(log_both), 0.0, log_both)
         old, new = np.exp(self.log_total - reach), np.exp(log_total - reach)
         gap = mean - self.mean
         cross = old * new
@@ -66,7 +67,7 @@ class Moments:
         )  # fmt: skip
         self.second = old * self.second + new * second + cross * gap * gap
         self.mean = np.where(old >= new, self.mean + new * gap, mean - old * gap)
-        self.log_total = both
+        self.log_total = log_both
 
     def cumulants(self) -> Cumulants:
         """Return what has been taken in so far, as a population."""
@@ -74,7 +75,7 @@ class Moments:
 
 
 _BATCH = 1 << 17  # elements evaluated at once
-_HELD = 1 << 22  # elements kept between one beta and the next
+_MOST_HELD = 1 << 22  # elements kept between one beta and the next
 _LOW, _NARROW, _WIDE = -3.75, 4.0, 6.5  # of t; quantiles down to 1e-24, or down to 1e-300
 _LEVELS = 7  # the step is 1/4, halved at each level
 _GOAL, _ENOUGH = 1e-8, 1e-5  # change at which to stop; at which the last level will do (a density with a kink)
@@ -85,7 +86,7 @@ QuantileDensity = Callable[[FloatArray, bool], Iterable[tuple[FloatArray, FloatA
 # (k, rows) or (k, 1) outcomes -> (k, rows) values of log f
 MassFunction = Callable[[FloatArray], FloatArray]
 # Which tail of which component, (k, rows) log-weights (-inf where log f is unusable), (k, rows) values of log f
-Nodes = tuple[tuple[bool, int], FloatArray, FloatArray]
+TailNodes = tuple[tuple[bool, int], FloatArray, FloatArray]
 
 
 def _unreachable(name: str, beta: float) -> UnavailableError:
@@ -120,11 +121,11 @@ class Quadrature:
 
     def open(self) -> Callable[[float], Cumulants]:
         """Return the function from beta to the cumulants; it keeps the nodes as long as it lives."""
-        held: dict[tuple[bool, int], list[Nodes]] = {}
+        held: dict[tuple[bool, int], list[TailNodes]] = {}
 
-        def nodes(wide: bool, level: int) -> Iterable[Nodes]:
+        def nodes(wide: bool, level: int) -> Iterable[TailNodes]:
             size = (_WIDE - _LOW) * 4 * 2**level * self.rows
-            if size > _HELD:
+            if size > _MOST_HELD:
                 return self._nodes(wide, level)
             if (wide, level) not in held:
                 held[wide, level] = list(self._nodes(wide, level))
@@ -136,9 +137,9 @@ class Quadrature:
 
         return at
 
-    def _at(self, beta: float, nodes: Callable[[bool, int], Iterable[Nodes]]) -> Cumulants:
+    def _at(self, beta: float, nodes: Callable[[bool, int], Iterable[TailNodes]]) -> Cumulants:
         wide = beta < 1.0
-        moments, found, change = Moments(self.rows), None, np.inf
+        moments, cumulants, change = Moments(self.rows), None, np.inf
         edges: dict[tuple[bool, int], FloatArray] = {}
         for level in range(_LEVELS):
             for tail, log_weight, log_f in nodes(wide, level):
@@ -146,23 +147,24 @@ class Quadrature:
                 moments.add(term, log_f)
                 if level == 0:
                     edges[tail] = _last_term(term, edges.get(tail))
-            before, found = found, moments.cumulants()
-            found = found._replace(value=found.value + np.log(0.25 / 2**level))
-            if before is None:
-                lost = np.max(list(edges.values()), axis=0) + np.log(0.25) - found.value
+            coarser, cumulants = cumulants, moments.cumulants()
+            cumulants = cumulants._replace(value=cumulants.value + np.log(0.25 / 2**level))
+            if coarser is None:
+                lost = np.max(list(edges.values()), axis=0) + np.log(0.25) - cumulants.value
                 if not (lost <= np.log(_ENOUGH)).all():
                     raise _unreachable(self.name, beta)
                 continue
-            change = _change(found, before)
+            change = _change(cumulants, coarser)
             if level >= 2 and change <= _GOAL:
                 break
-        assert found is not None
-        missing = float(np.abs(found.value).max()) if beta == 1.0 else 0.0  # the total weight must be 1
+        assert cumulants is not None
+        missing = float(np.abs(cumulants.value).max()) if beta == 1.0 else 0.0  # the total weight must be 1
         if not (change <= _ENOUGH and missing <= _ENOUGH):
             raise _unreachable(self.name, beta)
-        return found._replace(value=found.value + (1.0 - beta) * self.log_scale, mean=found.mean - self.log_scale)
+        value, mean = cumulants.value + (1.0 - beta) * self.log_scale, cumulants.mean - self.log_scale
+        return cumulants._replace(value=value, mean=mean)
 
-    def _nodes(self, wide: bool, level: int) -> Iterator[Nodes]:
+    def _nodes(self, wide: bool, level: int) -> Iterator[TailNodes]:
         """Yield the nodes of one level from the median outward, in both directions."""
         step = 0.25 / 2**level
         t = np.arange(_LOW, (_WIDE if wide else _NARROW) + step / 2.0, step)
@@ -176,23 +178,23 @@ class Quadrature:
                 part = slice(start, start + size)
                 with np.errstate(all="ignore"), warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # far tails overflow; what is not finite is left out
-                    found = list(self.log_density(u[part, None], upper))
-                for number, (share, log_f) in enumerate(found):
+                    components = list(self.log_density(u[part, None], upper))
+                for number, (share, log_f) in enumerate(components):
                     usable = np.isfinite(log_f) & np.ones((1, self.rows), dtype=bool)
                     weight = np.where(usable, log_weight[part, None] + share, -np.inf)
                     yield (upper, number), weight, np.where(usable, log_f, 0.0)
 
 
-def _last_term(term: FloatArray, before: FloatArray | None) -> FloatArray:
+def _last_term(term: FloatArray, inner: FloatArray | None) -> FloatArray:
     """Return the outermost usable term of each row so far: what the tail beyond it may add."""
     usable = ~np.isneginf(term)
     last = len(term) - 1 - usable[::-1].argmax(axis=0)
-    here = np.take_along_axis(term, last[None, :], axis=0)[0]
-    return np.where(usable.any(axis=0), here, np.inf if before is None else before)
+    outermost = np.take_along_axis(term, last[None, :], axis=0)[0]
+    return np.where(usable.any(axis=0), outermost, np.inf if inner is None else inner)
 
 
-_TERMS = 1 << 21  # of one sum
-_WORK = 1 << 26  # of all rows together
+_MOST_TERMS = 1 << 21  # of one sum
+_MOST_WORK = 1 << 26  # of all rows together
 _NEGLIGIBLE = -39.0  # e**-39 is 1e-17
 
 
@@ -222,10 +224,10 @@ class Summation:
         def terms(sign: float, start: int, stop: int) -> FloatArray:
             if (sign, start) in held:
                 return held[sign, start]
-            found = self._terms(sign, start, stop)
-            if sum(part.size for part in held.values()) + found.size <= _HELD:
-                held[sign, start] = found
-            return found
+            log_f = self._terms(sign, start, stop)
+            if sum(part.size for part in held.values()) + log_f.size <= _MOST_HELD:
+                held[sign, start] = log_f
+            return log_f
 
         return lambda beta: self._at(beta, terms)
 
@@ -233,10 +235,10 @@ class Summation:
         moments = Moments(self.rows)
         for sign in (1.0, -1.0):
             self._outward(moments, beta, sign, terms)
-        found = moments.cumulants()
-        if not np.isfinite(found.value).all() or (beta == 1.0 and np.abs(found.value).max() > _ENOUGH):
+        cumulants = moments.cumulants()
+        if not np.isfinite(cumulants.value).all() or (beta == 1.0 and np.abs(cumulants.value).max() > _ENOUGH):
             raise _unreachable(self.name, beta)
-        return found
+        return cumulants
 
     def _outward(
         self, moments: Moments, beta: float, sign: float, terms: Callable[[float, int, int], FloatArray]
@@ -249,7 +251,7 @@ class Summation:
         size = max(1, _BATCH // self.rows)
         done, block = 0, 64
         while done < remaining:
-            if not whole and done >= min(_TERMS, _WORK // self.rows):
+            if not whole and done >= min(_MOST_TERMS, _MOST_WORK // self.rows):
                 raise _unreachable(self.name, beta)
             largest = np.full(self.rows, -np.inf)
             until = int(min(done + block, remaining))

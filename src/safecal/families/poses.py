@@ -7,8 +7,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from .._checks.arrays import same_rows
 from .._checks.columns import choice, spelled
-from .._checks.message import fail, same_rows
+from .._checks.message import fail
 from .._checks.states import DIMENSIONS, checked_poses, covariance_factor, named
 from .._kernels.states import Pose, Side, tangent_errors
 from .._steady import steady
@@ -28,9 +29,9 @@ SIDES = {
     "world": "position and rotation apart, along the axes of the world, as nav_msgs/Odometry",
 }
 FIRST = {"rotation": "as GTSAM's Pose3", "translation": "as nav_msgs/Odometry, and GTSAM's Pose2"}
-_FAR = 2.0  # times as large a median NEES, by which another reading of the same numbers is suspected
-_FEWEST = 10  # poses from which on another reading is suspected
-_SOME = 2000  # rows that are read in every way
+_SUSPICIOUS = 2.0  # times as large a median NEES, by which another reading of the same numbers is suspected
+_FEWEST_POSES = 10  # poses from which on another reading is suspected
+_MOST_READ = 2000  # rows that are read in every way
 
 
 class Convention(NamedTuple):
@@ -146,26 +147,26 @@ def poses(
     A yaw of 0.1 where 0.05 is one standard deviation:
 
     >>> import safecal
-    >>> found = safecal.poses([[2.0, 1.0, 0.1]], [[2.0, 1.0, 0.0]], [[0.0025, 0, 0], [0, 1, 0], [0, 0, 1]],
-    ...                       group="SE2", side="world", first="rotation")
-    >>> found
+    >>> predictions = safecal.poses([[2.0, 1.0, 0.1]], [[2.0, 1.0, 0.0]], [[0.0025, 0, 0], [0, 1, 0], [0, 0, 1]],
+    ...                             group="SE2", side="world", first="rotation")
+    >>> predictions
     gaussian predictions: 1 row (SE2 errors, in the world, rotation first)
-    >>> round(found.ecd, 9)
+    >>> round(predictions.ecd, 9)
     0.5
     """
     choice(group, "group", tuple(DIMENSIONS))
     convention = Convention(group, _side(side), _first(first, group))
     a, b = (checked_poses(p, name, group, quaternion) for p, name in ((truth, "truth"), (estimate, "estimate")))
     same_rows("estimate", len(b.rotation), len(a.rotation), "truth")
-    found = pose_errors(a, b, cov, convention)
-    for text in suspicions(a, b, found.spread, convention, quaternion):
+    predictions = pose_errors(a, b, cov, convention)
+    for text in suspicions(a, b, predictions.spread, convention, quaternion):
         warnings.warn(text, UserWarning, stacklevel=4)  # of the caller, behind two decorators
-    return found
+    return predictions
 
 
 def _side(side: str | None) -> Side:
-    found: Side = named(side, "side", SIDES)  # type: ignore[assignment]
-    return found
+    checked: Side = named(side, "side", SIDES)  # type: ignore[assignment]
+    return checked
 
 
 def _first(first: str | None, group: str) -> str | None:
@@ -185,8 +186,8 @@ def pose_errors(truth: Pose, estimate: Pose, cov: ArrayLike, convention: Convent
         matrices = covariance_factor(cov, "cov", errors.shape)
     except CovarianceError as error:
         raise _with_flat_axes(error, cov, convention) from None
-    found = states(errors, np.zeros_like(errors), matrices, str(convention), convention.parts)
-    return replace(found, axis_names=axis_names(convention))
+    predictions = states(errors, np.zeros_like(errors), matrices, str(convention), convention.parts)
+    return replace(predictions, axis_names=axis_names(convention))
 
 
 def _with_flat_axes(error: CovarianceError, cov: ArrayLike, convention: Convention) -> CovarianceError:
@@ -198,10 +199,10 @@ def _with_flat_axes(error: CovarianceError, cov: ArrayLike, convention: Conventi
         return error
     names = ", ".join(axis_names(convention)[i] for i in flat)
     hint = f'the variance of {names} is 0 in every pose. A robot in the plane is judged with `group="SE2"`.'
-    found = fail(CovarianceError, "cov", error.complaint.rule, got=error.complaint.got, place=error.complaint.place,
+    refusal = fail(CovarianceError, "cov", error.complaint.rule, got=error.complaint.got, place=error.complaint.place,
                  count=error.complaint.count, hint=hint)  # fmt: skip
-    assert isinstance(found, CovarianceError)
-    return found
+    assert isinstance(refusal, CovarianceError)
+    return refusal
 
 
 def suspicions(
@@ -212,16 +213,18 @@ def suspicions(
     A covariance keeps its determinant in every reading; so the right one has the smallest NEES, whatever its scale.
     """
     n = len(truth.rotation)
-    if n < _FEWEST:  # of so few errors any reading may fit best by chance
+    if n < _FEWEST_POSES:  # of so few errors any reading may fit best by chance
         return []
-    rows = np.unique(np.linspace(0, n - 1, min(n, _SOME)).astype(np.intp))
+    rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_READ)).astype(np.intp))
     a, b = (Pose(p.rotation[rows], None if p.position is None else p.position[rows]) for p in (truth, estimate))
     matrices = np.asarray(cov if cov.ndim == 2 else cov[rows], dtype=np.float64)
-    given = _median_nees(a, b, matrices, convention)
+    named_nees = _median_nees(a, b, matrices, convention)
     best = min(((_median_nees(*reading), why) for reading, why in _readings(a, b, matrices, convention, quaternion)))
-    if not given > _FAR * best[0]:
+    if not named_nees > _SUSPICIOUS * best[0]:
         return []
-    return [f"{best[1]} explains these errors far better: the median NEES is {best[0]:.3g}, and {given:.3g} as named."]
+    return [
+        f"{best[1]} explains these errors far better: the median NEES is {best[0]:.3g}, and {named_nees:.3g} as named."
+    ]
 
 
 def _median_nees(truth: Pose, estimate: Pose, cov: FloatArray, convention: Convention) -> float:
@@ -246,5 +249,5 @@ def _readings(
     if quaternion is not None and a.rotation.ndim == 2:
         order = [1, 2, 3, 0] if quaternion == "xyzw" else [3, 0, 1, 2]
         x, y = (Pose(p.rotation[:, order], p.position) for p in (a, b))
-        for one, two, whose in ((x, y, "both"), (x, b, "`truth`"), (a, y, "`estimate`")):
-            yield (one, two, cov, convention), f"the other order of `quaternion` in {whose}"
+        for truth, estimate, whose in ((x, y, "both"), (x, b, "`truth`"), (a, y, "`estimate`")):
+            yield (truth, estimate, cov, convention), f"the other order of `quaternion` in {whose}"

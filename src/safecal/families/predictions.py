@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.columns import same_labels, spelled, weights, whole_number
+from .._checks.classes import class_shape, one_form
+from .._checks.columns import row_labels, same_labels, spelled, weights, whole_number
+from .._checks.labels import outcome_column
 from .._checks.message import fail, show
 from .._steady import steadied
-from .._sums.bins import Bins
 from .._sums.looks import Look
 from .._sums.scored import Scored
-from .._sums.splits import Plan, bins_for, by_bin
+from .._sums.splits import Bins, Plan, bins_for, by_bin
 from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Strategy
+from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Labels, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
 from .family import BLOCK, Family, Spectral
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..judge.evaluation import Evaluation
 
 
-__all__ = ["FAMILIES", "Predictions", "family_named"]
+__all__ = ["FAMILIES", "Predictions", "classifier", "family_named"]
 
 #: The families: where the class of each stands. Results and documents know them by their names alone.
 FAMILIES = {
@@ -67,7 +68,7 @@ class Predictions(Family):
 
     @property
     def look(self) -> Look | None:
-        """How these numbers look at the rows, where there are `others`, or where they may not condemn or not acquit."""
+        """How these numbers look at the rows, where there are `others`, or where these must not condemn or acquit."""
         return None
 
     @property
@@ -205,10 +206,10 @@ class Predictions(Family):
         if len(parts) == 1:
             return parts[0]
         alike = [part for part in parts if isinstance(part, cls)]
-        found = cls._joined(alike) if len(alike) == len(parts) else None
-        if found is None:
+        joined = cls._joined(alike) if len(alike) == len(parts) else None
+        if joined is None:
             raise MergeError("predictions must be of one form and one number of classes; these are not.")
-        return found
+        return joined
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
@@ -362,7 +363,33 @@ def family_named(name: str) -> type[Predictions]:
     """
     if name in FAMILIES:
         module, kind = FAMILIES[name]
-        found: type[Predictions] = getattr(import_module(f"{__package__}.{module}"), kind)
-        return found
+        named: type[Predictions] = getattr(import_module(f"{__package__}.{module}"), kind)
+        return named
     own = (kind for kind in Predictions.__subclasses__() if getattr(kind, "family", None) == name)
     return next(own, Predictions)
+
+
+def classifier(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
+    whole: bool = False,
+) -> Predictions:
+    """Return Bernoulli predictions for a column, categorical ones for a matrix.
+
+    ``whole`` tells that no other rows will follow: a label that does not occur in them never does.
+    """
+    from .bernoulli import checked_binary
+    from .categorical import checked_classes
+
+    rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
+    values, name = one_form(y_prob, logits)
+    outcomes = outcome_column(y_true, values, name)
+    if class_shape(values, name, pos_label, labels):
+        return checked_binary(outcomes, values, name, pos_label, clip, rows, whole)
+    original = y_prob if logits is None else logits
+    return checked_classes(outcomes, values, name, original, labels, clip, rows, whole)

@@ -1,1 +1,1 @@
-"""Pages and pictures: markup, numbers, style, and what every picture shows, wherever it is drawn."""
+"""Pages and pictures: markup, style, formatted numbers, and the numbers behind every picture, wherever it is drawn."""

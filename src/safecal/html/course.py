@@ -1,4 +1,4 @@
-"""ECD along the predictions: the numbers of the picture, wherever it is drawn.
+"""ECD along the predictions: the numbers of the picture, and the picture as SVG.
 
 Probabilities and confidences lie on a scale of log-odds, so that both ends can be seen; spreads on one of ratios.
 """
@@ -9,8 +9,23 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from ..inference.local import Local, Range
+from ..judge.decision import ranges_beyond
 from ..judge.places import brief_range
-from .markup import Markup, Scale, centred, element, join, label, line, picture, plain, shape, sized, tick_text, upright
+from .markup import (
+    AxisScale,
+    Markup,
+    centred_label,
+    element,
+    join,
+    label,
+    line,
+    picture,
+    plain,
+    shape,
+    text_width,
+    tick_text,
+    upright_label,
+)
 
 __all__ = ["BEYOND", "OTHER", "SUSPECTED", "Course", "Step", "course_picture"]
 
@@ -22,16 +37,16 @@ _AXES = {
     "width": "width",
     "perplexity": "perplexity",
 }
-_LENGTHS = ("spread", "width", "perplexity")  # that are shown on a logarithmic axis
+_LENGTHS = ("spread", "width", "perplexity")  # shown on a logarithmic axis
 _FARTHEST = 36.0  # log-odds beyond which a float tells no probability from 1; as powers of ten, more than any spread
 _REACH = 0.5  # how far the first and the last range may stretch the axis, in widths of the others
 _TALLEST = 1.0  # how far bounds may stretch it upward and downward, in heights of the values
 _NARROWEST = 0.01  # of the axis: the least width of a range
-_EDGE = 0.02  # of the axis: what is left free at its ends
-_APART = 0.1  # of the axis: the least distance of two ticks
-_LETTER = 0.021  # of the axis: the width of a letter
-_FEWEST = 3  # ticks
-_ROUND = (0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 0.25, 0.05, 0.3, 0.2, 0.4, 0.02, 0.005)
+_EDGE_SHARE = 0.02  # of the axis: what is left free at its ends
+_TICK_GAP = 0.1  # of the axis: the least distance of two ticks
+_LETTER_WIDTH = 0.021  # of the axis: the width of a letter
+_FEWEST_TICKS = 3  # ticks
+_ROUND_SHARES = (0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 0.25, 0.05, 0.3, 0.2, 0.4, 0.02, 0.005)
 
 _SIZE = (440.0, 344.0)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 428.0, 24.0, 286.0
@@ -46,40 +61,35 @@ class Step:
     Attributes
     ----------
     range : Range
-        What is known of it.
+        The range, with the bounds of its ECD.
     limit : float
         Largest ECD that is allowed there, in nats.
     start, end : float
         Where it lies on the axis.
+    state : str
+        Whether it is beyond its limit, suspected to be, or neither.
     """
 
     range: Range
     limit: float
     start: float
     end: float
-
-    @property
-    def state(self) -> str:
-        """Whether it is beyond its limit, suspected to be, or neither."""
-        ecd = self.range.ecd
-        if ecd.low > self.limit:
-            return BEYOND
-        return SUSPECTED if self.range.at_least > 0.0 and ecd.value > self.limit else OTHER
+    state: str
 
     @property
     def middle(self) -> float:
-        """The middle of it on the axis."""
+        """Its middle on the axis."""
         return 0.5 * (self.start + self.end)
 
     @property
     def name(self) -> str:
-        """What it is called, in a few words."""
+        """The name of the range, in a few words."""
         r = self.range
         return brief_range(r.on, r.label, r.low, r.high)
 
     @property
     def bounds(self) -> str:
-        """What is known of its ECD, in a few words."""
+        """The bounds of its ECD, in a few words."""
         ecd = self.range.ecd
         if ecd.low == math.inf:
             return "infinite"
@@ -100,7 +110,7 @@ class Course:
     worst : Step or None
         The range that is farthest beyond its limit, or nearest to it; it may be a longer one, or of one class.
     axis : str
-        What the axis is of.
+        The quantity on the axis.
     ticks : tuple of (float, str)
         Where its ticks lie, and what they say.
     left, right, bottom, top : float
@@ -125,11 +135,14 @@ class Course:
             return cls((), None, "", (), 0.0, 1.0, 0.0, 1.0)
         on = finest[0].on
         left, right = _ends(finest, on)
+        states = dict.fromkeys(ranges, OTHER)
+        for place, degree in zip(*(x.tolist() for x in ranges_beyond(local, local_threshold)[:2]), strict=True):
+            states[ranges[place]] = (OTHER, SUSPECTED, BEYOND)[degree]
 
         def step(r: Range) -> Step:
-            start, end = (min(max(_place(x, on), left), right) for x in (r.low, r.high))
+            start, end = (min(max(_position(x, on), left), right) for x in (r.low, r.high))
             middle, half = 0.5 * (start + end), 0.5 * max(end - start, _NARROWEST * (right - left))
-            return Step(r, local_threshold * r.dimensions, middle - half, middle + half)
+            return Step(r, local_threshold * r.dimensions, middle - half, middle + half, states[r])
 
         steps = tuple(map(step, finest))
         rank = (BEYOND, SUSPECTED, OTHER).index
@@ -139,7 +152,7 @@ class Course:
 
         worst = min(map(step, ranges), key=order)
         bottom, top = _heights((*steps, worst))
-        edge = _EDGE * (right - left)
+        edge = _EDGE_SHARE * (right - left)
         left, right = left - edge, right + edge
         return cls(steps, worst, _AXES[on], _ticks(on, left, right), left, right, bottom, top)
 
@@ -159,8 +172,8 @@ def _finest(ranges: Sequence[Range]) -> list[Range]:
     best: list[tuple[float, int, list[Range]]] = [(0.0, 0, [])]  # for the first ranges: rows, how many, and which
     ordered = sorted(ranges, key=lambda r: (r.high, r.low))
     for k, r in enumerate(ordered):
-        before = next(j for j in range(k, -1, -1) if j == 0 or _ends_before(ordered[j - 1], r))
-        share, count, chosen = best[before]
+        n_before = next(j for j in range(k, -1, -1) if j == 0 or _ends_before(ordered[j - 1], r))
+        share, count, chosen = best[n_before]
         best.append(max(best[k], (share + r.share, count + 1, [*chosen, r]), key=lambda b: (round(b[0], 6), b[1])))
     return best[-1][2]
 
@@ -170,7 +183,7 @@ def _ends_before(a: Range, b: Range) -> bool:
     return a.high <= b.low and not (a.low == a.high == b.low or a.high == b.low == b.high)
 
 
-def _place(value: float, on: str) -> float:
+def _position(value: float, on: str) -> float:
     """Return where a value lies on the axis."""
     if on in _LENGTHS:
         at = math.log10(value) if 0.0 < value < math.inf else math.copysign(math.inf, value - 1.0)
@@ -183,7 +196,7 @@ def _place(value: float, on: str) -> float:
 
 def _ends(finest: Sequence[Range], on: str) -> tuple[float, float]:
     """Return the ends of the axis: the first and the last range may be open, or very long."""
-    first, *inner, last = (_place(x, on) for r in finest for x in (r.low, r.high))
+    first, *inner, last = (_position(x, on) for r in finest for x in (r.low, r.high))
     inner = inner or [min(first, last, key=abs)]
     unit = 0.3 if on in _LENGTHS else 1.0
     reach = max(unit, _REACH * (max(inner) - min(inner)))
@@ -211,15 +224,15 @@ def _ticks(on: str, left: float, right: float) -> tuple[tuple[float, str], ...]:
 
 def _odds_ticks(left: float, right: float) -> list[tuple[float, str]]:
     """Return probabilities in percent, both ends alike."""
-    found: Ticks = []
-    for p in _ROUND:
-        texts = [f"{_plain(100.0 * share)} %" for share in (p, 1.0 - p)]
+    ticks: Ticks = []
+    for p in _ROUND_SHARES:
+        texts = [f"{_percent_text(100.0 * share)} %" for share in (p, 1.0 - p)]
         for side, text in zip((1.0, -1.0), texts, strict=True):
-            _add(found, (side * _place(p, "probability"), text, max(map(len, texts))), left, right)
-    if len(found) >= _FEWEST:
-        return [(at, text) for at, text, _ in found]
+            _add_tick(ticks, (side * _position(p, "probability"), text, max(map(len, texts))), left, right)
+    if len(ticks) >= _FEWEST_TICKS:
+        return [(at, text) for at, text, _ in ticks]
     ends = (1.0 / (1.0 + math.exp(-x)) for x in (left, right))
-    return [(_place(p, "probability"), f"{_plain(100.0 * p)} %") for p in _even(*ends)]
+    return [(_position(p, "probability"), f"{_percent_text(100.0 * p)} %") for p in _round_numbers(*ends)]
 
 
 def _spread_ticks(left: float, right: float) -> list[tuple[float, str]]:
@@ -228,35 +241,35 @@ def _spread_ticks(left: float, right: float) -> list[tuple[float, str]]:
     for factors in ((1, 2, 5), (1, 3), (1,)):
         values = [float(f"{factor}e{power}") for power in powers for factor in factors]
         inside = [value for value in values if left <= math.log10(value) <= right]
-        found: Ticks = []
+        ticks: Ticks = []
         for value in inside:
-            _add(found, (math.log10(value), f"{value:g}", len(f"{value:g}")), left, right)
-        if len(found) == len(inside):
+            _add_tick(ticks, (math.log10(value), f"{value:g}", len(f"{value:g}")), left, right)
+        if len(ticks) == len(inside):
             break
-    if len(found) >= _FEWEST:
-        return [(at, text) for at, text, _ in found]
-    return [(math.log10(value), f"{value:.6g}") for value in _even(10.0**left, 10.0**right)]
+    if len(ticks) >= _FEWEST_TICKS:
+        return [(at, text) for at, text, _ in ticks]
+    return [(math.log10(value), f"{value:.6g}") for value in _round_numbers(10.0**left, 10.0**right)]
 
 
-def _add(found: Ticks, tick: tuple[float, str, int], left: float, right: float) -> None:
-    """Add a tick that lies on the axis, and so far from others that their texts do not meet."""
+def _add_tick(ticks: Ticks, tick: tuple[float, str, int], left: float, right: float) -> None:
+    """Add a tick that lies on the axis, and so far from the others that their texts do not meet."""
     at, _, letters = tick
 
-    def clear_of(other: float, others: int) -> bool:
-        return abs(at - other) >= max(_APART, _LETTER * (letters + others + 1) / 2.0) * (right - left)
+    def clear_of(other: float, other_letters: int) -> bool:
+        return abs(at - other) >= max(_TICK_GAP, _LETTER_WIDTH * (letters + other_letters + 1) / 2.0) * (right - left)
 
-    if left <= at <= right and all(clear_of(other, others) for other, _, others in found):
-        found.append(tick)
+    if left <= at <= right and all(clear_of(other, other_letters) for other, _, other_letters in ticks):
+        ticks.append(tick)
 
 
-def _even(low: float, high: float) -> list[float]:
+def _round_numbers(low: float, high: float) -> list[float]:
     """Return a few round numbers between two, equally far apart."""
     power = 10.0 ** math.floor(math.log10((high - low) / 4.0))
     step = next(m * power for m in (1, 2, 5, 10, 20, 50) if (high - low) / (m * power) <= 5.0)
     return [round(k * step, 12) for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _plain(percent: float) -> str:
+def _percent_text(percent: float) -> str:
     """Write a percentage without an exponent."""
     return f"{percent:.9f}".rstrip("0").rstrip(".")
 
@@ -265,87 +278,87 @@ def course_picture(name: str, course: Course) -> Markup | None:
     """Return the picture; None where there are no ranges."""
     if course.worst is None:
         return None
-    x = Scale(course.left, course.right, _LEFT, _RIGHT)
+    x = AxisScale(course.left, course.right, _LEFT, _RIGHT)
     top = course.top + _HEADROOM * (course.top - course.bottom)
-    y = Scale(course.bottom, top, _BOTTOM, _TOP)
+    y = AxisScale(course.bottom, top, _BOTTOM, _TOP)
     parts = [
-        *_zones(course, x, y),
+        *_forbidden_zones(course, x, y),
         *(line(_LEFT, y(t), _RIGHT, y(t), "grid") for t in y.ticks(6)),
         *(label(_LEFT - 8.0, y(t) + 4.0, tick_text(t), anchor="end") for t in y.ticks(6)),
         *(line(x(at), _BOTTOM, x(at), _BOTTOM + 4.0, "axis") for at, _ in course.ticks),
         *(label(x(at), _BOTTOM + 18.0, text, anchor="middle") for at, text in course.ticks),
         line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
-        *(_bounds(step, x, y) for step in course.steps),
-        *_lines(course, x, y),
+        *(_step_bounds(step, x, y) for step in course.steps),
+        *_limit_lines(course, x, y),
         line(_LEFT, y(0.0), _RIGHT, y(0.0), "neutral"),
-        *(_drawn_step(step, x, y) for step in course.steps),
+        *(_step_mark(step, x, y) for step in course.steps),
         _frame(course.worst, course.top, x, y),
         label((_LEFT + _RIGHT) / 2.0, _BOTTOM + 42.0, course.axis, "axis-name", "middle"),
-        upright("ECD, nat: above 0 over-confident", 12.0, (_TOP + _BOTTOM) / 2.0),
+        upright_label("ECD, nat: above 0 over-confident", 12.0, (_TOP + _BOTTOM) / 2.0),
     ]
-    return picture(name, _SIZE, "ECD along the predictions", _described(course, course.worst), *parts)
+    return picture(name, _SIZE, "ECD along the predictions", _describe(course, course.worst), *parts)
 
 
-def _zones(course: Course, x: Scale, y: Scale) -> list[Markup]:
-    """Shade what is not allowed."""
+def _forbidden_zones(course: Course, x: AxisScale, y: AxisScale) -> list[Markup]:
+    """Shade the ECD that is not allowed."""
     return [
         element("rect", x=start, y=_TOP, width=end - start, height=y(limit) - _TOP, class_="zone")
         for start, end, limit in _stretches(course, x)
     ]
 
 
-def _lines(course: Course, x: Scale, y: Scale) -> list[Markup]:
-    """Draw the limit, and say above the picture what it is."""
-    found = _stretches(course, x)
-    drawn = [line(start, y(limit), end, y(limit), "limit") for start, end, limit in found if y.holds(limit)]
-    least, most = (plain(end({limit for *_, limit in found})) for end in (min, max))
-    text = f"dashed: the limit, {least if least == most else f'{least} to {most}'} nat"
-    return [*drawn, label(_RIGHT, _TOP - 9.0, text, "limit-text", "end")]
+def _limit_lines(course: Course, x: AxisScale, y: AxisScale) -> list[Markup]:
+    """Draw the limit, and write its value above the picture."""
+    stretches = _stretches(course, x)
+    lines = [line(start, y(limit), end, y(limit), "limit") for start, end, limit in stretches if y.holds(limit)]
+    lowest, highest = (plain(end({limit for *_, limit in stretches})) for end in (min, max))
+    text = f"dashed: the limit, {lowest if lowest == highest else f'{lowest} to {highest}'} nat"
+    return [*lines, label(_RIGHT, _TOP - 9.0, text, "limit-text", "end")]
 
 
-def _stretches(course: Course, x: Scale) -> list[tuple[float, float, float]]:
+def _stretches(course: Course, x: AxisScale) -> list[tuple[float, float, float]]:
     """Return from where to where each limit counts: one for all ranges, or one for each."""
     if len({step.limit for step in course.steps}) == 1:
         return [(_LEFT, _RIGHT, course.steps[0].limit)]
     return [(x(step.start), x(step.end), step.limit) for step in course.steps]
 
 
-def _bounds(step: Step, x: Scale, y: Scale) -> Markup:
+def _step_bounds(step: Step, x: AxisScale, y: AxisScale) -> Markup:
     ecd = step.range.ecd
     high, low = y(ecd.high), y(ecd.low)
     height = max(low - high, 1.0)
     return element("rect", x=x(step.start), y=high, width=x(step.end) - x(step.start), height=height, class_="band")
 
 
-def _drawn_step(step: Step, x: Scale, y: Scale) -> Markup:
+def _step_mark(step: Step, x: AxisScale, y: AxisScale) -> Markup:
     """Draw a step with its mark: a filled diamond beyond the limit, a hollow one where suspected, else a dot."""
     value, middle = step.range.ecd.value, x(step.middle)
     if math.isinf(value):
         return shape([(middle, _TOP), (middle - 6.0, _TOP + 11.0), (middle + 6.0, _TOP + 11.0)], "over")
     at = y(value)
-    drawn = line(x(step.start), at, x(step.end), at, "step")
+    step_line = line(x(step.start), at, x(step.end), at, "step")
     if step.state not in (BEYOND, SUSPECTED):
-        return join([drawn, element("circle", cx=middle, cy=at, r=2.5, class_="dot")])
+        return join([step_line, element("circle", cx=middle, cy=at, r=2.5, class_="dot")])
     corners = [(middle, at - 6.0), (middle + 6.0, at), (middle, at + 6.0), (middle - 6.0, at)]
-    return join([drawn, shape(corners, "over" if step.state == BEYOND else "over hollow")])
+    return join([step_line, shape(corners, "over" if step.state == BEYOND else "over hollow")])
 
 
-def _frame(worst: Step, top: float, x: Scale, y: Scale) -> Markup:
+def _frame(worst: Step, top: float, x: AxisScale, y: AxisScale) -> Markup:
     """Frame the bounds of the worst range, and name it."""
     ecd = worst.range.ecd
     high, low = y(min(ecd.high, top)), y(min(ecd.low, top))
     width, height = x(worst.end) - x(worst.start), max(low - high, 1.0)
     words = f"worst: {worst.name}, {worst.bounds}"
-    if sized(words) > _RIGHT - _LEFT:
+    if text_width(words) > _RIGHT - _LEFT:
         words = f"worst: {worst.name}"
-    name = centred(x(worst.middle), high - 7.0, words, "value", (_LEFT, _RIGHT))
+    name = centred_label(x(worst.middle), high - 7.0, words, "value", (_LEFT, _RIGHT))
     frame = element("rect", x=x(worst.start), y=high, width=width, height=height, class_="framed")
     at = y(ecd.value)
     middle = line(x(worst.start), at, x(worst.end), at, "step") if math.isfinite(ecd.value) else None
     return join([frame, middle, name])
 
 
-def _described(course: Course, worst: Step) -> str:
+def _describe(course: Course, worst: Step) -> str:
     suspected = sum(step.state == SUSPECTED for step in course.steps)
     text = f"ECD against {course.axis}, in {len(course.steps)} ranges that do not overlap. "
     text += f"{course.shown} of them are beyond the limit, and {suspected} are suspected to be. "

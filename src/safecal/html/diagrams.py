@@ -15,8 +15,8 @@ from ..families.predictions import family_named
 from ..inference.forecasts import Forecast
 from ..judge.evaluation import Evaluation
 from .markup import (
+    AxisScale,
     Markup,
-    Scale,
     element,
     join,
     label,
@@ -25,10 +25,10 @@ from .markup import (
     picture,
     plain,
     shape,
-    short,
-    sized,
+    short_count,
+    text_width,
     tick_text,
-    upright,
+    upright_label,
 )
 
 __all__ = [
@@ -52,8 +52,8 @@ OVER_SIDE = {
     False: (((0.0, 0.0), (0.5, 0.5), (0.5, 1.0), (0.0, 1.0)), ((0.5, 0.0), (1.0, 0.0), (1.0, 1.0), (0.5, 0.5))),
 }
 _SLACK = 1e-9
-_X = Scale(0.0, 1.0, 52.0, 424.0)
-_Y = Scale(0.0, 1.0, 384.0, 12.0)
+_X = AxisScale(0.0, 1.0, 52.0, 424.0)
+_Y = AxisScale(0.0, 1.0, 384.0, 12.0)
 _FLOOR, _TALLEST = 484.0, 62.0  # of the counts
 _SIZE = (440.0, 530.0)
 _LEVEL = 0.95
@@ -112,30 +112,30 @@ class ReliabilityPoints:
     @property
     def outside(self) -> BoolArray:
         """Tell for each bin whether chance does not explain what was observed; False where it is empty."""
-        found: BoolArray = (self.observed < self.low - _SLACK) | (self.observed > self.high + _SLACK)
-        return found
+        too_far: BoolArray = (self.observed < self.low - _SLACK) | (self.observed > self.high + _SLACK)
+        return too_far
 
 
 def reliability_diagram(name: str, table: Table) -> Markup:
     """Return the picture of a table of bins."""
     points = ReliabilityPoints.of(table, _LEVEL)
     filled = points.filled.tolist()
-    what = "the most likely class" if table.top_label else "the positive class"
+    class_name = "the most likely class" if table.top_label else "the positive class"
     size = 1.0 if len(filled) <= _CROWD else 0.6
     parts = [
         *_sides(table.top_label),
-        *_axes(what),
+        *_axes(class_name),
         *(_band(points, k, 14.0 * size) for k in filled),
         line(_X(0.0), _Y(0.0), _X(1.0), _Y(1.0), "neutral"),
         *(_dot(points, k, size) for k in filled),
         *_counts(points, filled, on_axis=table.name != "entropy"),
     ]
-    return picture(name, _SIZE, "Reliability diagram", _described(points, filled, what), *parts)
+    return picture(name, _SIZE, "Reliability diagram", _describe_points(points, filled, class_name), *parts)
 
 
 def _sides(top_label: bool) -> list[Markup]:
     """Shade where observations are less extreme than predictions: the over-confident side."""
-    drawn = [shape([(_X(x), _Y(y)) for x, y in corners], "zone") for corners in OVER_SIDE[top_label]]
+    zones = [shape([(_X(x), _Y(y)) for x, y in corners], "zone") for corners in OVER_SIDE[top_label]]
     words = [label(_X(0.98), _Y(0.03), "over-confident", "zone-text", "end")]
     if top_label:
         words.append(label(_X(0.02), _Y(0.94), "under-confident", "faint"))
@@ -143,10 +143,10 @@ def _sides(top_label: bool) -> list[Markup]:
         words.append(label(_X(0.02), _Y(0.94), "over-confident", "zone-text"))
         words.append(label(_X(0.52), _Y(0.94), "under-confident", "faint"))
         words.append(label(_X(0.48), _Y(0.03), "under-confident", "faint", "end"))
-    return [*drawn, *words]
+    return [*zones, *words]
 
 
-def _axes(what: str) -> list[Markup]:
+def _axes(class_name: str) -> list[Markup]:
     ticks = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
     left, bottom, right, top = _X(0.0), _Y(0.0), _X(1.0), _Y(1.0)
     return [
@@ -156,8 +156,8 @@ def _axes(what: str) -> list[Markup]:
         *(line(_X(t), _FLOOR, _X(t), _FLOOR + 4.0, "axis") for t in ticks),
         *(line(left - 4.0, _Y(t), left, _Y(t), "axis") for t in ticks),
         line(left, _FLOOR, right, _FLOOR, "axis"),
-        label(_X(0.5), _FLOOR + 38.0, f"predicted probability of {what}", "axis-name", "middle"),
-        upright("observed share", 14.0, _Y(0.5)),
+        label(_X(0.5), _FLOOR + 38.0, f"predicted probability of {class_name}", "axis-name", "middle"),
+        upright_label("observed share", 14.0, _Y(0.5)),
     ]
 
 
@@ -187,16 +187,16 @@ def _counts(points: ReliabilityPoints, filled: list[int], *, on_axis: bool) -> l
             left, right = middle - 0.75, middle + 0.75
         height = max(_TALLEST * n / largest, 1.0)
         parts.append(element("rect", x=left, y=_FLOOR - height, width=right - left, height=height, class_="count"))
-        text = short(n)
-        if 0.9 * sized(text) + 3.0 <= right - left:
+        text = short_count(n)
+        if 0.9 * text_width(text) + 3.0 <= right - left:
             parts.append(label((left + right) / 2.0, _FLOOR - height - 5.0, text, "small", "middle"))
     return [join(parts)]
 
 
-def _described(points: ReliabilityPoints, filled: list[int], what: str) -> str:
+def _describe_points(points: ReliabilityPoints, filled: list[int], class_name: str) -> str:
     outside = [k for k in filled if points.outside[k]]
     over = sum(bool(points.overconfident[k]) for k in outside)
-    text = f"Observed share against predicted probability of {what}, in {len(filled)} bins that hold rows. "
+    text = f"Observed share against predicted probability of {class_name}, in {len(filled)} bins that hold rows. "
     if not outside:
         return text + "In every bin, chance alone explains the distance between them."
     far = max(outside, key=lambda k: float(abs(points.observed[k] - points.predicted[k])))
@@ -215,8 +215,8 @@ def effective_rows(s: Summary) -> int:
     possible = s.weight - s.weight_impossible
     if possible <= 0.0 or s.weight2 == 0.0:
         return s.n
-    found = s.weight * possible / s.weight2
-    return min(max(math.floor(found * (1.0 + 1e-12)), 1), s.n)
+    effective = s.weight * possible / s.weight2
+    return min(max(math.floor(effective * (1.0 + 1e-12)), 1), s.n)
 
 
 def consistency_band(
@@ -237,18 +237,18 @@ def consistency_band(
 def binomial_band(p: FloatArray, rows: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
     """Return the central range of the share of successes in so many tosses, exactly."""
     tail = (1.0 - level) / 2.0
-    low, high = (_quantile(q, rows, p) for q in (tail, 1.0 - tail))
+    low, high = (_binomial_quantile(q, rows, p) for q in (tail, 1.0 - tail))
     return low / rows, high / rows
 
 
-def _quantile(probability: float, n: FloatArray, p: FloatArray) -> FloatArray:
+def _binomial_quantile(probability: float, n: FloatArray, p: FloatArray) -> FloatArray:
     """Return the smallest number of successes whose cumulative probability is large enough, by halving."""
-    below, found = np.full(n.shape, -1.0), n.copy()
-    while (found - below > 1.0).any():
-        middle = np.floor((below + found) / 2.0)
+    below, above = np.full(n.shape, -1.0), n.copy()
+    while (above - below > 1.0).any():
+        middle = np.floor((below + above) / 2.0)
         enough = special.bdtr(middle, n.astype(np.intp), p) >= probability
-        below, found = np.where(enough, below, middle), np.where(enough, middle, found)
-    return found
+        below, above = np.where(enough, below, middle), np.where(enough, middle, above)
+    return above
 
 
 _SPREAD_SIZE = (440.0, 320.0)
@@ -281,44 +281,44 @@ class ExcessShares:
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:
         """Read it off an evaluation."""
-        gone = evaluation.summary.weight_impossible
+        impossible = evaluation.summary.weight_impossible
         counts, sums = np.array(evaluation.histogram.counts), np.array(evaluation.histogram.sums)
         full = counts > 0.0
         weight = counts[full]
-        total = float(weight.sum()) + gone
-        share = (np.cumsum(weight[::-1])[::-1] + gone) / total
+        total = float(weight.sum()) + impossible
+        share = (np.cumsum(weight[::-1])[::-1] + impossible) / total
         has_law = family_named(evaluation.family).chi_square and full.any()
-        expected = _chi_square(evaluation.dimension, float(share.min())) if has_law else None
-        return cls(sums[full] / weight, share, expected, gone / total)
+        expected = _chi_square_shares(evaluation.dimension, float(share.min())) if has_law else None
+        return cls(sums[full] / weight, share, expected, impossible / total)
 
 
-def _chi_square(dimension: int, least: float) -> FloatArray:
+def _chi_square_shares(dimension: int, smallest: float) -> FloatArray:
     """Return excess and share of calibrated states: half a chi-square, minus its mean."""
     half = 0.5 * dimension
-    shares = np.concatenate([[1.0], np.linspace(0.999, 0.05, 60), np.geomspace(0.05, min(least, 0.05), 60)])
+    shares = np.concatenate([[1.0], np.linspace(0.999, 0.05, 60), np.geomspace(0.05, min(smallest, 0.05), 60)])
     return np.stack([special.gammainccinv(half, shares) - half, shares], axis=1)
 
 
-def excess_picture(name: str, found: ExcessShares) -> Markup | None:
+def excess_picture(name: str, shares: ExcessShares) -> Markup | None:
     """Return the picture; None where every outcome was called impossible."""
-    if not found.excess.size:
+    if not shares.excess.size:
         return None
-    law = np.empty((0, 2)) if found.expected is None else found.expected
+    law = np.empty((0, 2)) if shares.expected is None else shares.expected
     reach = float(law[-1, 0]) if len(law) else _REACH
-    low = min(0.0, float(found.excess[0]), *law[:1, 0].tolist())
-    high = max(reach if len(law) else 0.0, min(float(found.excess[-1]), _FARTHEST * reach), 0.1)
+    low = min(0.0, float(shares.excess[0]), *law[:1, 0].tolist())
+    high = max(reach if len(law) else 0.0, min(float(shares.excess[-1]), _FARTHEST * reach), 0.1)
     pad = 0.04 * (high - low)
-    x = Scale(low - pad, high + pad, _LEFT, _RIGHT)
-    least = min(float(found.share.min()), 0.1)
-    y = Scale(0.7 * least, 1.0, _BOTTOM, _TOP, log=True)
-    ticks, shares = x.ticks(7), [10.0**-k for k in range(math.floor(-math.log10(least)) + 1)]
-    steps = [(float(found.excess[0]), 1.0)]
-    for at, share in zip(found.excess.tolist(), found.share.tolist(), strict=True):
+    x = AxisScale(low - pad, high + pad, _LEFT, _RIGHT)
+    smallest = min(float(shares.share.min()), 0.1)
+    y = AxisScale(0.7 * smallest, 1.0, _BOTTOM, _TOP, log=True)
+    ticks, decades = x.ticks(7), [10.0**-k for k in range(math.floor(-math.log10(smallest)) + 1)]
+    steps = [(float(shares.excess[0]), 1.0)]
+    for at, share in zip(shares.excess.tolist(), shares.share.tolist(), strict=True):
         steps += [(steps[-1][0], share), (at, share)]
     parts = [
         element("rect", x=x(0.0), y=_TOP, width=_RIGHT - x(0.0), height=_BOTTOM - _TOP, class_="zone"),
-        *(line(_LEFT, y(s), _RIGHT, y(s), "grid") for s in shares),
-        *(label(_LEFT - 8.0, y(s) + 4.0, percent(s), anchor="end") for s in shares),
+        *(line(_LEFT, y(s), _RIGHT, y(s), "grid") for s in decades),
+        *(label(_LEFT - 8.0, y(s) + 4.0, percent(s), anchor="end") for s in decades),
         *(line(x(t), _BOTTOM, x(t), _BOTTOM + 4.0, "axis") for t in ticks),
         *(label(x(t), _BOTTOM + 18.0, tick_text(t), anchor="middle") for t in ticks),
         line(x(0.0), _TOP, x(0.0), _BOTTOM, "neutral"),
@@ -332,10 +332,10 @@ def excess_picture(name: str, found: ExcessShares) -> Markup | None:
             "axis-name",
             "middle",
         ),
-        upright("rows with at least that", 12.0, (_TOP + _BOTTOM) / 2.0),
+        upright_label("rows with at least that", 12.0, (_TOP + _BOTTOM) / 2.0),
         *_legend(len(law) > 0),
     ]
-    return picture(name, _SPREAD_SIZE, "How surprise is spread", _spread_described(found), *parts)
+    return picture(name, _SPREAD_SIZE, "How surprise is spread", _describe_spread(shares), *parts)
 
 
 def _legend(expected: bool) -> list[Markup]:
@@ -343,17 +343,17 @@ def _legend(expected: bool) -> list[Markup]:
     parts, at = [], _LEFT
     for text, look in names:
         parts += [line(at, 14.0, at + 22.0, 14.0, look), label(at + 28.0, 18.0, text, "small")]
-        at += 44.0 + sized(text)
+        at += 44.0 + text_width(text)
     return parts
 
 
-def _spread_described(found: ExcessShares) -> str:
-    above = found.share[found.excess > 0.0]
-    share = float(above[0]) if above.size else found.impossible
+def _describe_spread(shares: ExcessShares) -> str:
+    above = shares.share[shares.excess > 0.0]
+    share = float(above[0]) if above.size else shares.impossible
     text = f"In {percent(share)} of the rows the model was more surprised than it announced. "
-    if found.impossible > 0.0:
-        text += f"In {percent(found.impossible)} the surprise was infinite. "
-    return text + f"The largest finite excess is {plain(float(found.excess[-1]))} nat."
+    if shares.impossible > 0.0:
+        text += f"In {percent(shares.impossible)} the surprise was infinite. "
+    return text + f"The largest finite excess is {plain(float(shares.excess[-1]))} nat."
 
 
 _TRANSFORM_SIZE = (520.0, 300.0)
@@ -363,8 +363,8 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
     """Return the histogram of the probability integral transform, in cells of a twentieth, with the band of chance."""
     share = forecast.ranks.reshape(-1, 2).sum(axis=1)
     low, high = 2.0 * forecast.band[0], 2.0 * forecast.band[1]
-    x = Scale(0.0, 1.0, _LEFT, _RIGHT)
-    y = Scale(0.0, 1.1 * max(float(share.max()), high), _TRANSFORM_SIZE[1] - 60.0, 14.0)
+    x = AxisScale(0.0, 1.0, _LEFT, _RIGHT)
+    y = AxisScale(0.0, 1.1 * max(float(share.max()), high), _TRANSFORM_SIZE[1] - 60.0, 14.0)
     floor, even = y(0.0), 1.0 / len(share)
     wide = x(even) - x(0.0) - 2.0
     bars = [
@@ -381,18 +381,18 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
         *(label(x(t), floor + 18.0, tick_text(t), anchor="middle") for t in ticks),
         *(label(_LEFT - 8.0, y(t) + 4.0, percent(t), anchor="end") for t in y.ticks(5)),
         label((_LEFT + _RIGHT) / 2.0, floor + 40.0, "where the outcome falls in its forecast", "axis-name", "middle"),
-        upright("share of rows", 12.0, (14.0 + floor) / 2.0),
+        upright_label("share of rows", 12.0, (14.0 + floor) / 2.0),
     ]
     outer = float(share[0] + share[-1])
-    said = (
+    text = (
         f"{percent(outer)} of the outcomes lie in the two outer twentieths, where {percent(2.0 * even)} are expected."
     )
-    return picture(name, _TRANSFORM_SIZE, "Where outcomes fall in their forecasts", said, *parts)
+    return picture(name, _TRANSFORM_SIZE, "Where outcomes fall in their forecasts", text, *parts)
 
 
 def transform_words(forecast: Forecast) -> str:
     """Say how that picture is read."""
-    said = "A U says that it is too narrow, a hump that it is too wide, a slope that it is biased."
+    text = "A U says that it is too narrow, a hump that it is too wide, a slope that it is biased."
     if forecast.vector is not None or forecast.axes:
-        said = "0 is the centre, 1 far outside: bars that rise say that it is too narrow, bars that fall too wide."
-    return f"A right forecast has bars of equal height, most of them in the grey band. {said}"
+        text = "0 is the centre, 1 far outside: bars that rise say that it is too narrow, bars that fall too wide."
+    return f"A right forecast has bars of equal height, most of them in the grey band. {text}"

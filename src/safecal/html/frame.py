@@ -1,46 +1,51 @@
-"""What pages show of an evaluation, computed once; and what they share: file, sign of a verdict, sections, tables."""
+"""The findings of an evaluation, computed once; and the parts that pages share: file, icon, sections, tables."""
 
 import base64
 import hashlib
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from importlib import resources
-from typing import NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from .._optional import version
-from .._sums.bins import Bins
-from .._sums.table import Table, bin_keys
+from .._sums.splits import Bins, bin_keys
+from .._sums.table import Table
+from ..inference.mistakes import mistakes_text
 from ..inference.results import Interval
-from ..judge.display import count
 from ..judge.evaluation import Evaluation
 from ..judge.groups import judge_groups
-from ..judge.looks import smaller_end
+from ..judge.joint_verdicts import smaller_end
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from .markup import Markup, element, join, together, with_code
+from .markup import Markup, element, join, unbroken, with_code
 
 __all__ = [
-    "PRESS",
-    "Column",
+    "SORT_HINT",
+    "TableColumn",
     "Finding",
-    "Findings",
+    "PageFindings",
     "asset",
+    "beside_table",
     "coarser",
+    "code_region",
     "figure",
     "file_of",
     "icon",
+    "json_block",
     "number_table",
     "pairs_table",
+    "plain_table",
     "region",
     "section",
     "sorting_table",
 ]
 
-_MOST = 50  # bins that a page shows
+_MOST_BINS = 50  # bins that a page shows
 
 
 @final
@@ -64,8 +69,8 @@ class Finding:
         Largest ECD that is allowed there, in nats.
     beyond : bool
         Whether it is over-confident beyond the limit; a group as the verdict judges it.
-    said : str
-        What was found, in a few words; empty where nothing was.
+    remark : str
+        The finding in a few words; empty where there is none.
     """
 
     index: int
@@ -75,12 +80,12 @@ class Finding:
     ecd: Interval
     limit: float
     beyond: bool
-    said: str
+    remark: str
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Findings:
+class PageFindings:
     """An evaluation, as far as the page shows it.
 
     Attributes
@@ -112,64 +117,64 @@ class Findings:
         verdict = evaluation.verdict
         limit = verdict.allowed
         bins = None if evaluation.bins is None else coarser(evaluation.bins)
-        in_bins = [] if bins is None else _bins(bins, verdict.level, limit)
-        in_groups = [] if evaluation.groups is None else _groups(evaluation.groups, evaluation)
-        in_groups.sort(key=lambda one: math.inf if math.isnan(one.ecd.value) else -one.ecd.value)
+        in_bins = [] if bins is None else _bin_findings(bins, verdict.level, limit)
+        in_groups = [] if evaluation.groups is None else _group_findings(evaluation.groups, evaluation)
+        in_groups.sort(key=lambda group: math.inf if math.isnan(group.ecd.value) else -group.ecd.value)
         return cls(evaluation, verdict, limit, bins, in_bins, in_groups)
 
 
-def _bins(table: Table, level: float, limit: float) -> list[Finding]:
+def _bin_findings(table: Table, level: float, limit: float) -> list[Finding]:
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.intervals(level), strict=True)
     return [
-        Finding(i, name, n, share, at, limit, at.low > limit, _side(at, limit))
-        for i, (name, n, share, at) in enumerate(rows)
+        Finding(i, name, n, share, ecd, limit=limit, beyond=ecd.low > limit, remark=_side(ecd, limit))
+        for i, (name, n, share, ecd) in enumerate(rows)
     ]
 
 
 def _side(ecd: Interval, limit: float) -> str:
-    """Say in a word on which side an interval lies; nothing where it says nothing."""
+    """Say in a word on which side an interval lies; nothing where it can be either."""
     if ecd.low > limit:
         return "over-confident"
     return "under-confident" if ecd.high < 0.0 else ""
 
 
-def _groups(table: Table, evaluation: Evaluation) -> list[Finding]:
+def _group_findings(table: Table, evaluation: Evaluation) -> list[Finding]:
     """Return the groups, each as the verdict judges it: by ECD, by its temperature, by its mistakes, or not at all."""
     judged = judge_groups(table, evaluation.limits, evaluation.tally)
     everywhere = evaluation.limits.everywhere
-    others = [
+    other_looks = [
         (look.tally.look.name, judge_groups(look.tally.groups, look.limits, look.tally).degree)
         for look in evaluation.looks
         if everywhere and look.tally.groups is not None and look.tally.look is not None and look.tally.look.condemns
     ]
-    least = None  # where ECD is known between bounds, the other end
+    judged_smaller = None  # the groups by the smaller end, where ECD is known between bounds
     if smaller_end(evaluation.verdict.looks) is not None:
-        other = evaluation.looks[0]
-        assert other.tally.groups is not None
-        least = judge_groups(other.tally.groups, other.limits, other.tally)
+        smaller_look = evaluation.looks[0]
+        assert smaller_look.tally.groups is not None
+        judged_smaller = judge_groups(smaller_look.tally.groups, smaller_look.limits, smaller_look.tally)
     rows = zip(table.labels, table.n.tolist(), table.weights.tolist(), table.ecd.tolist(), strict=True)
-    found = []
+    findings = []
     for i, (name, n, share, ecd) in enumerate(rows):
-        at, limit = judged.interval(ecd, i), float(judged.limit[i])
-        at = at if least is None else replace(at, low=float(least.low[i]))
+        interval, limit = judged.interval(ecd, i), float(judged.limit[i])
+        interval = interval if judged_smaller is None else replace(interval, low=float(judged_smaller.low[i]))
         degree = int(judged.degree[i]) if everywhere else 0
-        said = "" if judged.within[i] or not everywhere else "too small to judge"
-        said = "under-confident" if at.high < 0.0 else said
-        by = judged.by(i) if degree else ""
-        if by == "mistakes":
-            said = f"{count(judged.seen[i])} mistakes, {count(judged.announced[i])} announced"
-        elif by == "temperature":
-            said = "temperature too high" if degree == 2 else "temperature suspected"
+        remark = "" if judged.within[i] or not everywhere else "too small to judge"
+        remark = "under-confident" if interval.high < 0.0 else remark
+        scale = judged.by(i) if degree else ""
+        if scale == "mistakes":
+            remark = f"{mistakes_text(judged.seen[i])} mistakes, {mistakes_text(judged.announced[i])} announced"
+        elif scale == "temperature":
+            remark = "temperature too high" if degree == 2 else "temperature suspected"
         elif degree:
-            said = "over-confident" if degree == 2 else "suspected"
-        seen = [look for look, degrees in others if degrees[i] == 2]
-        if degree < 2 and seen:
-            degree, said = 2, f"over-confident, by {seen[0]}"
-        found.append(Finding(i, name, n, share, at, limit, degree == 2, said))
-    return found
+            remark = "over-confident" if degree == 2 else "suspected"
+        condemning = [look for look, degrees in other_looks if degrees[i] == 2]
+        if degree < 2 and condemning:
+            degree, remark = 2, f"over-confident, by {condemning[0]}"
+        findings.append(Finding(i, name, n, share, interval, limit=limit, beyond=degree == 2, remark=remark))
+    return findings
 
 
-def coarser(table: Table, most: int = _MOST) -> Table:
+def coarser(table: Table, most: int = _MOST_BINS) -> Table:
     """Return a table of at most so many bins: neighbours are added up, so that nothing is left out.
 
     Examples
@@ -261,24 +266,37 @@ def section(name: str, heading: str, *parts: str | None) -> Markup:
 
 
 def figure(heading: str, image: Markup | None, *caption: str) -> Markup:
-    """Return a picture under its heading, and above what it shows in words."""
-    said = element("figcaption", *(together(part) for part in caption))
-    return element("figure", element("h3", heading), image, said)
+    """Return a picture between its heading and its caption."""
+    words = element("figcaption", *(unbroken(part) for part in caption))
+    return element("figure", element("h3", heading), image, words)
 
 
 def region(content: Markup, name: str) -> Markup:
-    """Return what may be wider than the page, in a part that scrolls by itself and that the keyboard reaches."""
+    """Return content that can be wider than the page, in a part that scrolls, also by the keyboard."""
     return element("div", content, class_="wide", role="region", aria_label=name, tabindex="0")
 
 
+def code_region(code: str, name: str) -> Markup:
+    """Return code, in a part that scrolls by itself."""
+    return region(element("pre", element("code", code)), name)
+
+
+def json_block(name: str, document: Any) -> Markup:
+    """Return a JSON document as a block that no browser runs and nothing in it can close."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return element("script", Markup(text), type="application/json", id=name)
+
+
 def number_table(rows: Sequence[tuple[str, str, str]]) -> Markup:
-    """Return numbers as a table: name, value, what it says."""
+    """Return numbers as a table: name, value, meaning."""
     body = join(
         element(
             "tr",
             element("th", a, scope="row"),
             element("td", b, class_="n"),
-            element("td", with_code(together(c)), class_="about"),
+            element("td", with_code(unbroken(c)), class_="about"),
         )
         for a, b, c in rows
     )
@@ -300,8 +318,28 @@ def pairs_table(pairs: Sequence[tuple[str, str]], caption: str) -> Markup:
     return element("table", element("caption", caption), element("tbody", rows), class_="pairs")
 
 
-class Column(NamedTuple):
-    """A column: its name, what it sorts by ("text", "number" or "place"), and in which order it stands at first."""
+def plain_table(
+    caption: str, names: Sequence[str], body: Sequence[Markup], *, numeric: slice = slice(1, None),
+    class_: str | None = None,
+) -> Markup:  # fmt: skip
+    """Return a table in a part that scrolls by itself; ``numeric`` are the columns whose numbers stand at the right."""
+    right = range(len(names))[numeric]
+    heads = [element("th", name, scope="col", class_="n" if k in right else None) for k, name in enumerate(names)]
+    head = element("thead", element("tr", *heads))
+    return region(element("table", element("caption", caption), head, element("tbody", *body), class_=class_), caption)
+
+
+def beside_table(caption: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> Markup:
+    """Return a table that shows numbers of two models, or of one before and after, beside each other."""
+    body = [
+        element("tr", element("th", name, scope="row"), *(element("td", unbroken(x), class_="n wraps") for x in cells))
+        for name, cells in rows
+    ]
+    return plain_table(caption, names, body, class_="pair")
+
+
+class TableColumn(NamedTuple):
+    """A column: its name, how it is sorted ("text", "number" or "place"), and its order at first."""
 
     name: str
     by: str
@@ -309,11 +347,11 @@ class Column(NamedTuple):
 
 
 # Shown by the script that sorts.
-PRESS = element("span", "Press a header to sort.", class_="press", hidden=True)
+SORT_HINT = element("span", "Press a header to sort.", class_="press", hidden=True)
 
 
 def sorting_table(
-    columns: Sequence[Column], body: Sequence[Markup], caption: str, foot: Markup | None = None
+    columns: Sequence[TableColumn], body: Sequence[Markup], caption: str, foot: Markup | None = None
 ) -> Markup:
     """Return a table that sorts when a header is pressed."""
     heads = [

@@ -1,4 +1,4 @@
-"""Intervals beside what is allowed: axes, a gauge for one, a forest for bins or groups, the curve of temperatures."""
+"""Intervals beside their limits: axes, a gauge for one, a forest for bins or groups, the curve of temperatures."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Self, final
 
 import numpy as np
 
-from .._sums.directions import axis_name
+from .._sums.causes import axis_name
 from .._types import FloatArray
 from ..inference.forecasts import Forecast
 from ..inference.law import normal_score
@@ -15,23 +15,23 @@ from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
 from .frame import Finding
 from .markup import (
+    AxisScale,
     Markup,
-    Scale,
-    centred,
+    centred_label,
     element,
-    ends,
+    interval_text,
     join,
     label,
     line,
+    metric_text,
     percent,
     picture,
     plain,
     shape,
     shortened,
-    shown,
-    sized,
+    text_width,
     tick_text,
-    upright,
+    upright_label,
 )
 
 __all__ = [
@@ -56,19 +56,19 @@ _START, _END = 2.0, 318.0
 _MIDDLE, _AXIS = 38.0, 58.0
 
 _WIDTH, _STEP, _TOP = 440.0, 24.0, 26.0  # of a forest
-_LONGEST = 22  # characters of a name
+_NAME_LENGTH = 22  # characters of a name
 
 
 def ecd_range(intervals: Sequence[Interval], limits: Sequence[float]) -> tuple[float, float]:
     """Return the ends of an axis that shows every value and every limit; very long intervals leave it."""
-    known = [limit for limit in limits if math.isfinite(limit)]
-    marks = [0.0, *known, *(i.value for i in intervals if math.isfinite(i.value))]
+    finite_limits = [limit for limit in limits if math.isfinite(limit)]
+    marks = [0.0, *finite_limits, *(i.value for i in intervals if math.isfinite(i.value))]
     low, high = min(marks), max(marks)
     reach = high - low or 0.1
     bounds = [end for i in intervals if not math.isnan(i.value) for end in (i.low, i.high)]
-    room = _ROOM * max(known, default=0.0)
+    room = _ROOM * max(finite_limits, default=0.0)
     left = min(max(min([low, *bounds]), low - _REACH * reach), -room)
-    right = max(min(max([high, *bounds]), high + _REACH * reach), max(known, default=0.0) + room)
+    right = max(min(max([high, *bounds]), high + _REACH * reach), max(finite_limits, default=0.0) + room)
     pad = 0.06 * (right - left or reach)
     return left - pad, right + pad
 
@@ -81,11 +81,11 @@ def factor_range(intervals: Sequence[Interval], limit: float, curve: Sequence[fl
     nearest = [i.high if i.value == 0.0 else i.low if i.value == math.inf else i.value for i in intervals]
     marks = [1.0, *(x for x in (limit, (1.0 + _ROOM) * limit, *nearest) if 0.0 < x < math.inf)]
     bounds = [end for i in intervals if not math.isnan(i.value) for end in (i.low, i.high)]
-    least, most = min(marks) / _FARTHEST, max(marks) * _FARTHEST
-    low = min([*marks, *(b for b in (*bounds, *curve) if b >= least)])
-    high = max([*marks, *(b for b in (*bounds, *curve) if b <= most)])
-    open_low = any(b < least for b in bounds) or any(i.value == 0.0 for i in intervals)
-    open_high = any(b > most for b in bounds) or any(i.value == math.inf for i in intervals)
+    lowest, highest = min(marks) / _FARTHEST, max(marks) * _FARTHEST
+    low = min([*marks, *(b for b in (*bounds, *curve) if b >= lowest)])
+    high = max([*marks, *(b for b in (*bounds, *curve) if b <= highest)])
+    open_low = any(b < lowest for b in bounds) or any(i.value == 0.0 for i in intervals)
+    open_high = any(b > highest for b in bounds) or any(i.value == math.inf for i in intervals)
     pad = (high / low) ** 0.08
     return low / (_OPEN if open_low else pad), high * (_OPEN if open_high else pad)
 
@@ -94,25 +94,25 @@ def ecd_gauge(name: str, ecd: Interval, limit: float) -> Markup | None:
     """Return the picture of ECD: 0, the limit, the interval; None where there is no ECD."""
     if math.isnan(ecd.value):
         return None
-    scale = Scale(*ecd_range([ecd], [limit]), _START, _END)
-    title = f"ECD {shown(ecd.value, signed=True)} nat against the limit of {plain(limit)} nat"
+    scale = AxisScale(*ecd_range([ecd], [limit]), _START, _END)
+    title = f"ECD {metric_text(ecd.value, signed=True)} nat against the limit of {plain(limit)} nat"
     return _gauge(name, title, ecd, limit, 0.0, scale, signed=True)
 
 
-def factor_gauge(name: str, what: str, factor: Interval, limit: float) -> Markup | None:
+def factor_gauge(name: str, quantity: str, factor: Interval, limit: float) -> Markup | None:
     """Return the picture of a factor that should be 1, on a scale of ratios; None where there is none."""
     if math.isnan(factor.value):
         return None
-    scale = Scale(*factor_range([factor], limit), _START, _END, log=True)
-    title = f"{what} {shown(factor.value)} against the limit of {plain(limit)}"
+    scale = AxisScale(*factor_range([factor], limit), _START, _END, log=True)
+    title = f"{quantity} {metric_text(factor.value)} against the limit of {plain(limit)}"
     return _gauge(name, title, factor, limit, 1.0, scale, signed=False)
 
 
 def _gauge(
-    name: str, title: str, interval: Interval, limit: float, neutral: float, scale: Scale, *, signed: bool
+    name: str, title: str, interval: Interval, limit: float, neutral: float, scale: AxisScale, *, signed: bool
 ) -> Markup:
     edge = scale(limit)
-    between = ends(interval, signed=signed)
+    between = interval_text(interval, signed=signed)
     described = f"The interval runs from {between}. Values beyond {plain(limit)} are not allowed."
     ticks = [t for t in scale.ticks(6) if _START + 12.0 < scale(t) < _END - 12.0]
     parts = [
@@ -122,13 +122,13 @@ def _gauge(
         *(label(scale(t), _AXIS + 18.0, tick_text(t), anchor="middle") for t in ticks),
         line(scale(neutral), 22.0, scale(neutral), _AXIS, "neutral"),
         line(edge, 22.0, edge, _AXIS, "limit"),
-        centred(edge, 14.0, f"limit {plain(limit)}", "limit-text", (_START, _END)),
+        centred_label(edge, 14.0, f"limit {plain(limit)}", "limit-text", (_START, _END)),
         _mark(interval, scale),
     ]
     return picture(name, _GAUGE, title, described, *parts)
 
 
-def _mark(interval: Interval, scale: Scale) -> Markup:
+def _mark(interval: Interval, scale: AxisScale) -> Markup:
     """Return the estimate with its interval; an arrow where it runs out of the picture."""
     low, high = interval.low, interval.high
     parts = [line(scale(low), _MIDDLE, scale(high), _MIDDLE, "span")]
@@ -146,25 +146,25 @@ def _arrow(x: float, y: float, back: float, half: float, class_: str) -> Markup:
     return shape([(x, y), (x - back, y - half), (x - back, y + half)], class_)
 
 
-def forest(name: str, title: str, found: Sequence[Finding], *, bars: bool) -> Markup:
+def forest(name: str, title: str, findings: Sequence[Finding], *, bars: bool) -> Markup:
     """Return the picture: bars from 0 for bins, marks for groups; each beside its limit."""
-    limits = [one.limit for one in found]
-    names = max(sized(shortened(one.name, _LONGEST)) for one in found)
-    left, right = ecd_range([one.ecd for one in found], limits)
-    scale = Scale(left, right, min(names, 165.0) + 14.0, _WIDTH - 64.0)
-    bottom = _TOP + _STEP * len(found)
+    limits = [finding.limit for finding in findings]
+    names = max(text_width(shortened(finding.name, _NAME_LENGTH)) for finding in findings)
+    left, right = ecd_range([finding.ecd for finding in findings], limits)
+    scale = AxisScale(left, right, min(names, 165.0) + 14.0, _WIDTH - 64.0)
+    bottom = _TOP + _STEP * len(findings)
     ticks = [t for t in scale.ticks(5) if scale.start + 1.0 < scale(t) < scale.end - 1.0]
     parts = [
-        *_limits(limits, scale, bottom),
+        *_limit_lines(limits, scale, bottom),
         *(line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in ticks),
         *(label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in ticks),
         line(scale(0.0), _TOP, scale(0.0), bottom, "neutral"),
         label((scale.start + scale.end) / 2.0, bottom + 38.0, "ECD, nat", "axis-name", "middle"),
     ]
-    largest = max(one.share for one in found)
-    for place, one in enumerate(found):
-        parts.append(_drawn(one, scale, _TOP + _STEP * (place + 0.5), largest, bars=bars))
-    return picture(name, (_WIDTH, bottom + 50.0), title, _described(found), *parts)
+    largest = max(finding.share for finding in findings)
+    for place, finding in enumerate(findings):
+        parts.append(_forest_row(finding, scale, _TOP + _STEP * (place + 0.5), largest, bars=bars))
+    return picture(name, (_WIDTH, bottom + 50.0), title, _describe(findings), *parts)
 
 
 def factors_of(forecast: Forecast) -> list[tuple[str, Interval]]:
@@ -172,43 +172,47 @@ def factors_of(forecast: Forecast) -> list[tuple[str, Interval]]:
     vector = forecast.vector
     if vector is None:
         return [(f"axis {k}", axis.spread) for k, axis in enumerate(forecast.axes)]
-    axes = [(shortened(axis_name(vector.names, k), _LONGEST), factor) for k, factor in enumerate(vector.spread)]
+    axes = [(shortened(axis_name(vector.names, k), _NAME_LENGTH), factor) for k, factor in enumerate(vector.spread)]
     return [*axes, ("widest direction", vector.largest.factor), ("narrowest", vector.smallest.factor)]
 
 
 def directions_picture(name: str, forecast: Forecast) -> Markup:
     """Return how many times the stated spread is too small, along each axis and in the extreme directions."""
-    found = factors_of(forecast)
-    scale = Scale(*factor_range([factor for _, factor in found], 1.0), 130.0, _WIDTH - 64.0, log=True)
-    bottom = _TOP + _STEP * len(found)
+    factors = factors_of(forecast)
+    scale = AxisScale(*factor_range([factor for _, factor in factors], 1.0), 130.0, _WIDTH - 64.0, log=True)
+    bottom = _TOP + _STEP * len(factors)
     ticks = [t for t in scale.ticks(5) if scale.start + 1.0 < scale(t) < scale.end - 1.0]
     parts = [
         element("rect", x=scale(1.0), y=_TOP, width=scale.end - scale(1.0), height=bottom - _TOP, class_="zone"),
         *(line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in ticks),
         *(label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in ticks),
         line(scale(1.0), _TOP, scale(1.0), bottom, "neutral"),
-        centred(scale(1.0), _TOP - 9.0, "1 is right", "faint", (scale.start, scale.end)),
+        centred_label(scale(1.0), _TOP - 9.0, "1 is right", "faint", (scale.start, scale.end)),
         label((scale.start + scale.end) / 2.0, bottom + 38.0, "times too small", "axis-name", "middle"),
     ]
-    for place, (what, factor) in enumerate(found):
+    for place, (axis, factor) in enumerate(factors):
         y = _TOP + _STEP * (place + 0.5)
         side = "over" if factor.low > 1.0 else "under" if factor.high < 1.0 else "unclear"
         low, high = (min(max(scale(x), scale.start), scale.end) for x in (factor.low, factor.high))
-        parts += [label(0.0, y + 4.5, what), line(low, y, high, y, "span")]
+        parts += [label(0.0, y + 4.5, axis), line(low, y, high, y, "span")]
         parts.append(element("circle", cx=scale(factor.value), cy=y, r=5.0, class_=f"mark {side}"))
         parts.append(label(_WIDTH, y + 4.5, plain(factor.value), "value", "end"))
-    off = [f"{what} {plain(x.value)}" for what, x in found if x.low > 1.0]
-    said = f"Shown to be too small: {', '.join(off)}." if off else "In no direction it is shown to be too small."
-    return picture(name, (_WIDTH, bottom + 50.0), "How many times the stated spread is too small", said, *parts)
+    too_small = [f"{axis} {plain(x.value)}" for axis, x in factors if x.low > 1.0]
+    description = (
+        f"Shown to be too small: {', '.join(too_small)}."
+        if too_small
+        else "In no direction is it shown to be too small."
+    )
+    return picture(name, (_WIDTH, bottom + 50.0), "How many times the stated spread is too small", description, *parts)
 
 
-def _limits(limits: list[float], scale: Scale, bottom: float) -> list[Markup]:
-    """Shade what is not allowed, and draw the limit: one line, or one for each where they differ."""
-    least, most = min(limits), max(limits)
-    one = least == most
+def _limit_lines(limits: list[float], scale: AxisScale, bottom: float) -> list[Markup]:
+    """Shade the values beyond the limit, and draw it: one line, or one for each where limits differ."""
+    lowest, highest = min(limits), max(limits)
+    same = lowest == highest
     rows = (
         [(limits[0], _TOP, bottom)]
-        if one
+        if same
         else [(x, _TOP + _STEP * k, _TOP + _STEP * (k + 1)) for k, x in enumerate(limits)]
     )
     parts = []
@@ -216,49 +220,49 @@ def _limits(limits: list[float], scale: Scale, bottom: float) -> list[Markup]:
         x = scale(limit)
         parts.append(element("rect", x=x, y=top, width=scale.end - x, height=end - top, class_="zone"))
         parts.append(line(x, top, x, end, "limit"))
-    text = f"limit {plain(least)}" if one else f"limits {plain(least)} to {plain(most)}"
-    return [*parts, centred(scale(most), _TOP - 9.0, text, "limit-text", (scale.start, scale.end))]
+    text = f"limit {plain(lowest)}" if same else f"limits {plain(lowest)} to {plain(highest)}"
+    return [*parts, centred_label(scale(highest), _TOP - 9.0, text, "limit-text", (scale.start, scale.end))]
 
 
-def _drawn(one: Finding, scale: Scale, y: float, largest: float, *, bars: bool) -> Markup:
-    at, value = one.ecd, one.ecd.value
-    name = shortened(one.name, _LONGEST)
+def _forest_row(finding: Finding, scale: AxisScale, y: float, largest: float, *, bars: bool) -> Markup:
+    ecd, value = finding.ecd, finding.ecd.value
+    name = shortened(finding.name, _NAME_LENGTH)
     parts: list[Markup | None] = [
-        element("title", shortened(one.name, 80)) if name != one.name else None,
+        element("title", shortened(finding.name, 80)) if name != finding.name else None,
         label(0.0, y + 4.5, name),
     ]
     if math.isnan(value):
         parts.append(label(_WIDTH, y + 4.5, "no rows", "faint", "end"))
         return element("g", *parts)
     side = "over" if value > 0.0 else "under"
-    parts.append(label(_WIDTH, y + 4.5, shown(value, signed=True).replace("-", "\N{MINUS SIGN}"), "value", "end"))
+    parts.append(label(_WIDTH, y + 4.5, metric_text(value, signed=True).replace("-", "\N{MINUS SIGN}"), "value", "end"))
     if bars:
         start, end = sorted((scale(0.0), scale(value)))
         parts.append(
             element("rect", x=start, y=y - 7.0, width=max(end - start, 0.8), height=14.0, class_=f"bar {side}")
         )
-    parts.append(line(scale(at.low), y, scale(at.high), y, "whisker"))
+    parts.append(line(scale(ecd.low), y, scale(ecd.high), y, "whisker"))
     parts += [
-        line(scale(end), y - 3.5, scale(end), y + 3.5, "whisker") for end in (at.low, at.high) if scale.holds(end)
+        line(scale(end), y - 3.5, scale(end), y + 3.5, "whisker") for end in (ecd.low, ecd.high) if scale.holds(end)
     ]
-    parts += [_arrow(scale.start - 2.0, y, -8.0, 4.0, "arrow")] if at.low < scale.low else []
-    parts += [_arrow(scale.end + 2.0, y, 8.0, 4.0, "arrow")] if at.high > scale.high else []
+    parts += [_arrow(scale.start - 2.0, y, -8.0, 4.0, "arrow")] if ecd.low < scale.low else []
+    parts += [_arrow(scale.end + 2.0, y, 8.0, 4.0, "arrow")] if ecd.high > scale.high else []
     if not bars and math.isfinite(value):
-        size = 3.0 + 3.5 * math.sqrt(one.share / largest) if largest > 0.0 else 3.0
-        fill = side if one.beyond else f"{side} hollow"
+        size = 3.0 + 3.5 * math.sqrt(finding.share / largest) if largest > 0.0 else 3.0
+        fill = side if finding.beyond else f"{side} hollow"
         box = {"x": scale(value) - size, "y": y - size, "width": 2.0 * size, "height": 2.0 * size}
         parts.append(element("rect", **box, rx=1.0, class_=fill))
     return element("g", *parts)
 
 
-def _described(found: Sequence[Finding]) -> str:
-    beyond = [one.name for one in found if one.beyond]
-    known = [one for one in found if not math.isnan(one.ecd.value)]
-    if not known:
+def _describe(findings: Sequence[Finding]) -> str:
+    beyond = [finding.name for finding in findings if finding.beyond]
+    filled = [finding for finding in findings if not math.isnan(finding.ecd.value)]
+    if not filled:
         return "None of them holds rows."
-    worst = max(known, key=lambda one: one.ecd.value)
+    worst = max(filled, key=lambda finding: finding.ecd.value)
     names = ", ".join(shortened(name, 40) for name in beyond[:5]) + (" and others" if len(beyond) > 5 else "")
-    text = f"{len(known)} values with intervals. The largest is {shown(worst.ecd.value, signed=True)} nat, "
+    text = f"{len(filled)} values with intervals. The largest is {metric_text(worst.ecd.value, signed=True)} nat, "
     text += f"in {shortened(worst.name, 40)}. "
     return text + (f"Beyond the limit: {names}." if beyond else "None is shown to exceed the limit.")
 
@@ -315,8 +319,8 @@ def temperature_picture(name: str, curve: TemperatureCurve) -> Markup | None:
     if not any(sides):
         return None
     interval, limit, level = curve.interval, curve.limit, curve.interval.level
-    x = Scale(*curve.ends, _CURVE_LEFT, _CURVE_RIGHT, log=True)
-    y = Scale(0.0, curve.top, _CURVE_BOTTOM, _CURVE_TOP)
+    x = AxisScale(*curve.ends, _CURVE_LEFT, _CURVE_RIGHT, log=True)
+    y = AxisScale(0.0, curve.top, _CURVE_BOTTOM, _CURVE_TOP)
     ticks, heights = x.ticks(7), [t for t in y.ticks(6) if t == int(t)]
     parts = [
         element(
@@ -326,33 +330,34 @@ def temperature_picture(name: str, curve: TemperatureCurve) -> Markup | None:
         *(label(x.start - 8.0, y(k) + 4.0, tick_text(k), anchor="end") for k in heights),
         *(label(x(t), _CURVE_BOTTOM + 18.0, tick_text(t), anchor="middle") for t in ticks),
         *(line(x(t), _CURVE_BOTTOM, x(t), _CURVE_BOTTOM + 4.0, "axis") for t in ticks),
-        *_interval(x, interval, y(curve.distance)),
+        *_interval_box(x, interval, y(curve.distance)),
         line(x(1.0), _CURVE_TOP, x(1.0), _CURVE_BOTTOM, "neutral"),
         line(x(limit), _CURVE_TOP, x(limit), _CURVE_BOTTOM, "limit"),
-        *_names(x, limit),
+        *_line_names(x, limit),
         *(shape(_path(side, x, y), "curve", closed=False) for side in sides if side),
         line(x.start, _CURVE_BOTTOM, x.end, _CURVE_BOTTOM, "axis"),
         label((x.start + x.end) / 2.0, _CURVE_BOTTOM + 40.0, "temperature", "axis-name", "middle"),
-        upright("ruled out by, standard deviations", 16.0, (_CURVE_TOP + _CURVE_BOTTOM) / 2.0),
+        upright_label("ruled out by, standard deviations", 16.0, (_CURVE_TOP + _CURVE_BOTTOM) / 2.0),
     ]
     described = (
-        f"The data fit a temperature of {shown(interval.value)} best. At {percent(level)} confidence it lies between "
-        f"{shown(interval.low)} and {shown(interval.high)}; 1 is calibrated, {plain(limit)} is allowed."
+        f"The data fit a temperature of {metric_text(interval.value)} best. At {percent(level)} confidence it lies "
+        f"between {metric_text(interval.low)} and {metric_text(interval.high)}; "
+        f"1 is calibrated, {plain(limit)} is allowed."
     )
     return picture(name, _CURVE, "How far the data rule out each temperature", described, *parts)
 
 
-def _path(side: list[list[float]], x: Scale, y: Scale) -> list[tuple[float, float]]:
+def _path(side: list[list[float]], x: AxisScale, y: AxisScale) -> list[tuple[float, float]]:
     """Return the drawn points of one side, which ends where it leaves the picture."""
-    found = []
+    path = []
     for t, z in side:
-        found.append((x(t), y(z)))
+        path.append((x(t), y(z)))
         if not x.holds(t):
             break
-    return found
+    return path
 
 
-def _interval(x: Scale, interval: Interval, top: float) -> list[Markup]:
+def _interval_box(x: AxisScale, interval: Interval, top: float) -> list[Markup]:
     """Shade the temperatures that are left, up to where the level cuts the curve."""
     low, high = x(interval.low), x(interval.high)
     box = element("rect", x=low, y=top, width=max(high - low, 1.0), height=_CURVE_BOTTOM - top, class_="inside")
@@ -362,12 +367,15 @@ def _interval(x: Scale, interval: Interval, top: float) -> list[Markup]:
     return [box, cut, label(place, top - 5.0, f"{percent(interval.level)} interval", "small halo", anchor)]
 
 
-def _names(x: Scale, limit: float) -> list[Markup]:
+def _line_names(x: AxisScale, limit: float) -> list[Markup]:
     """Name the two lines; where they are close, the names make room for each other."""
     names = [(x(1.0), "1 is calibrated", "small"), (x(limit), f"limit {plain(limit)}", "limit-text")]
-    (first, left, one), (second, right, two) = sorted(names)
-    room = (sized(left) + sized(right)) / 2.0
-    second = min(second, _CURVE[0] - sized(right) / 2.0)
-    first = max(min(first, second - room), sized(left) / 2.0)
+    (first, left, left_style), (second, right, right_style) = sorted(names)
+    room = (text_width(left) + text_width(right)) / 2.0
+    second = min(second, _CURVE[0] - text_width(right) / 2.0)
+    first = max(min(first, second - room), text_width(left) / 2.0)
     second = max(second, first + room)
-    return [label(first, _CURVE_TOP - 9.0, left, one, "middle"), label(second, _CURVE_TOP - 9.0, right, two, "middle")]
+    return [
+        label(first, _CURVE_TOP - 9.0, left, left_style, "middle"),
+        label(second, _CURVE_TOP - 9.0, right, right_style, "middle"),
+    ]

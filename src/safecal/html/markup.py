@@ -1,4 +1,4 @@
-"""HTML and SVG whose text is escaped by construction, only what `element` made passes as markup; and numbers in words.
+"""HTML and SVG whose text is escaped unless `element` made it; and numbers as text.
 
 Of SVG, the little that pictures need: scales with round ticks, lines and labels, and a frame that says what it shows.
 """
@@ -17,12 +17,12 @@ from ..visible import shortened, visible
 
 __all__ = [
     "Markup",
-    "Scale",
-    "centred",
-    "compact",
+    "AxisScale",
+    "centred_label",
+    "coordinate_text",
     "element",
-    "ends",
-    "evidence",
+    "interval_text",
+    "evidence_text",
     "grouped",
     "in_utc",
     "join",
@@ -33,23 +33,23 @@ __all__ = [
     "percent",
     "picture",
     "plain",
-    "power",
-    "rows",
+    "power_text",
+    "rows_text",
     "sentence",
     "shape",
-    "short",
+    "short_count",
     "shortened",
-    "shown",
-    "sized",
+    "metric_text",
+    "text_width",
     "tick_text",
-    "together",
-    "upright",
+    "unbroken",
+    "upright_label",
     "visible",
     "with_code",
 ]
 
 # These have no content. In SVG, the closing slash is needed; in HTML it does no harm.
-_EMPTY = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
+_EMPTY_TAGS = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
 
 
 @final
@@ -66,7 +66,7 @@ def element(tag: str, /, *children: str | None, **attributes: str | float | bool
     out, one that is True stands without a value. A child that is None is left out.
     """
     opening = tag + "".join(_attribute(name, value) for name, value in attributes.items())
-    if tag in _EMPTY:
+    if tag in _EMPTY_TAGS:
         return Markup(f"<{opening}/>")
     return Markup(f"<{opening}>{join(children)}</{tag}>")
 
@@ -86,30 +86,30 @@ def _attribute(name: str, value: str | float | bool | None) -> str:
     name = name.rstrip("_").replace("_", "-")
     if value is True:
         return f" {name}"
-    text = compact(value) if isinstance(value, float) else str(value)
+    text = coordinate_text(value) if isinstance(value, float) else str(value)
     return f' {name}="{html.escape(visible(text))}"'
 
 
-def compact(value: float) -> str:
-    """Return a coordinate to a tenth, without what is not needed."""
+def coordinate_text(value: float) -> str:
+    """Return a coordinate to a tenth, without a zero at its end."""
     if not math.isfinite(value):
         raise ValueError("a coordinate is not finite")
     text = f"{value:.1f}".removesuffix(".0")
     return "0" if text == "-0" else text
 
 
-def together(text: str) -> str:
+def unbroken(text: str) -> str:
     """Return a text in which no line break parts a number from its percent sign or its nat."""
     return re.sub(r"(?<=\d) (?=%|nat\b)", "\N{NO-BREAK SPACE}", text)
 
 
 def sentence(text: str) -> str:
     """Return a text with a capital letter at its start."""
-    return together(text[:1].upper() + text[1:])
+    return unbroken(text[:1].upper() + text[1:])
 
 
 def with_code(text: str) -> Markup:
-    """Return a text in which what stands between backticks is code.
+    """Return a text in which words between backticks are code.
 
     Examples
     --------
@@ -119,14 +119,14 @@ def with_code(text: str) -> Markup:
     return join(element("code", part) if k % 2 else part for k, part in enumerate(text.split("`")))
 
 
-_CHARACTER = 0.6  # mean width of a character, in font sizes
-FONT = 12.5  # size of the text in pictures, as the style sheet says
+_CHARACTER_WIDTH = 0.6  # mean width of a character, in font sizes
+FONT_SIZE = 12.5  # size of the text in pictures, as the style sheet says
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """Numbers to positions: ``low`` lies at ``start`` and ``high`` at ``end``; what lies outside is moved to the edge.
+class AxisScale:
+    """Numbers to positions: ``low`` lies at ``start`` and ``high`` at ``end``; numbers outside are moved to the edge.
 
     Attributes
     ----------
@@ -175,7 +175,7 @@ class Scale:
     def _log_ticks(self, most: int) -> list[float]:
         octaves = math.log2(self.high / self.low)
         if octaves < 2.5:
-            return Scale(self.low, self.high, 0.0, 1.0).ticks(most)
+            return AxisScale(self.low, self.high, 0.0, 1.0).ticks(most)
         step = math.ceil(octaves / (most - 1))
         first, last = math.ceil(math.log2(self.low) - 1e-9), math.floor(math.log2(self.high) + 1e-9)
         return [2.0**k for k in range(first, last + 1) if k % step == 0]
@@ -192,21 +192,21 @@ def label(x: float, y: float, text: str, class_: str | None = None, anchor: str 
     return element("text", text, x=x, y=y, class_=class_, text_anchor=anchor)
 
 
-def upright(text: str, x: float, y: float) -> Markup:
+def upright_label(text: str, x: float, y: float) -> Markup:
     """Return the name of an axis, written from the bottom to the top around a height."""
     turned = f"translate({x:g} {y:.0f}) rotate(-90)"
     return element("text", text, class_="axis-name", text_anchor="middle", transform=turned)
 
 
-def centred(x: float, y: float, text: str, class_: str, within: tuple[float, float]) -> Markup:
+def centred_label(x: float, y: float, text: str, class_: str, within: tuple[float, float]) -> Markup:
     """Return a text around x, moved so that it does not stick out."""
-    half = sized(text) / 2.0
+    half = text_width(text) / 2.0
     return label(min(max(x, within[0] + half), within[1] - half), y, text, class_, "middle")
 
 
-def sized(text: str) -> float:
+def text_width(text: str) -> float:
     """Return about how wide a text is."""
-    return _CHARACTER * FONT * len(text)
+    return _CHARACTER_WIDTH * FONT_SIZE * len(text)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
@@ -234,21 +234,21 @@ def picture(name: str, size: tuple[float, float], title: str, description: str, 
     )
 
 
-def shown(value: float, *, signed: bool = False) -> str:
+def metric_text(value: float, *, signed: bool = False) -> str:
     """Return a metric to four decimals, as in the text on a terminal, with a sign for infinity.
 
     Examples
     --------
-    >>> shown(0.25, signed=True), shown(float("inf"), signed=True), shown(float("nan"))
+    >>> metric_text(0.25, signed=True), metric_text(float("inf"), signed=True), metric_text(float("nan"))
     ('+0.2500', '+∞', 'N/A')
     """
     text = number(value, signed=signed)
     return text.replace("inf", "∞") if signed else text.replace("+inf", "∞").replace("-inf", "-∞")
 
 
-def ends(interval: Interval, *, signed: bool = False) -> str:
+def interval_text(interval: Interval, *, signed: bool = False) -> str:
     """Return an interval in words."""
-    return f"{shown(interval.low, signed=signed)} to {shown(interval.high, signed=signed)}"
+    return f"{metric_text(interval.low, signed=signed)} to {metric_text(interval.high, signed=signed)}"
 
 
 def percent(share: float, gap: str = "\N{NO-BREAK SPACE}") -> str:
@@ -277,12 +277,12 @@ def plain(value: float) -> str:
     return "∞" if math.isinf(value) else f"{value:.3g}"
 
 
-def rows(count: int) -> str:
+def rows_text(count: int) -> str:
     """Return a number of rows: "1 row", "12 345 rows".
 
     Examples
     --------
-    >>> rows(1), rows(12345) == "12\N{NARROW NO-BREAK SPACE}345 rows"
+    >>> rows_text(1), rows_text(12345) == "12\N{NARROW NO-BREAK SPACE}345 rows"
     ('1 row', True)
     """
     return f"{grouped(count)} {'row' if count == 1 else 'rows'}"
@@ -293,12 +293,12 @@ def grouped(count: int) -> str:
     return f"{count:,}".replace(",", "\N{NARROW NO-BREAK SPACE}") if abs(count) >= 10_000 else str(count)
 
 
-def short(count: int) -> str:
+def short_count(count: int) -> str:
     """Return a number of rows in at most four characters.
 
     Examples
     --------
-    >>> short(3821), short(12345), short(2_500_000), short(999_999)
+    >>> short_count(3821), short_count(12345), short_count(2_500_000), short_count(999_999)
     ('3821', '12k', '2.5M', '1M')
     """
     if count < 10_000:
@@ -315,12 +315,12 @@ def p_value(value: float) -> str:
     return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
 
 
-def evidence(log10: float) -> str:
+def evidence_text(log10: float) -> str:
     """Return evidence as one would say it.
 
     Examples
     --------
-    >>> evidence(1.6), evidence(7.3), evidence(-40.0), evidence(float("inf"))
+    >>> evidence_text(1.6), evidence_text(7.3), evidence_text(-40.0), evidence_text(float("inf"))
     ('39.8', '2 × 10⁷', '10⁻⁴⁰', 'infinite')
     """
     if math.isinf(log10):
@@ -333,15 +333,15 @@ def evidence(log10: float) -> str:
     leading = round(10.0 ** (log10 - exponent))
     if leading == 10:
         exponent, leading = exponent + 1, 1
-    return power(exponent) if leading == 1 else f"{leading} × {power(exponent)}"
+    return power_text(exponent) if leading == 1 else f"{leading} × {power_text(exponent)}"
 
 
-def power(exponent: int) -> str:
+def power_text(exponent: int) -> str:
     """Return a power of ten.
 
     Examples
     --------
-    >>> power(-12)
+    >>> power_text(-12)
     '10⁻¹²'
     """
     return "10" + str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))

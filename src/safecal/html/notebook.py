@@ -8,16 +8,28 @@ import re
 from functools import cache
 
 from .._sums.table import Table
-from ..judge.display import Metric, place_rows, table_html
+from ..judge.display import Metric, table_html
 from ..judge.evaluation import Evaluation
-from ..judge.places import Place
+from ..judge.places import Place, place_rows
 from ..judge.verdict import Verdict
 from ..slices.results import Slices
 from .course import Course, course_picture
 from .diagrams import has_reliability, reliability_diagram
-from .frame import Finding, Findings, asset, icon
+from .frame import Finding, PageFindings, asset, icon
 from .intervals import TemperatureCurve, forest, temperature_picture
-from .markup import Markup, element, ends, grouped, join, percent, sentence, shortened, shown, together, with_code
+from .markup import (
+    Markup,
+    element,
+    grouped,
+    interval_text,
+    join,
+    metric_text,
+    percent,
+    sentence,
+    shortened,
+    unbroken,
+    with_code,
+)
 
 __all__ = [
     "evaluation_html",
@@ -30,10 +42,10 @@ __all__ = [
     "verdict_html",
 ]
 
-_PLACES = 5  # that are listed
-_GROUPS = 12  # in a picture
-_LISTED = 50  # groups in the table
-_LONGEST = 40  # characters of a name
+_PLACES_LISTED = 5  # that are listed
+_GROUPS_DRAWN = 12  # in a picture
+_GROUPS_LISTED = 50  # groups in the table
+_NAME_LENGTH = 40  # characters of a name
 
 # What notebooks say of their own colours: Jupyter, Visual Studio Code, Colab.
 _DARK = '[data-jp-theme-light="false"] .safecal, .vscode-dark .safecal, html[theme="dark"] .safecal'
@@ -46,11 +58,11 @@ def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], t
     images = _pictures(evaluation)
     return _output(
         verdict,
-        *(element("p", "Note: ", with_code(together(note))) for note in evaluation.notes),
-        _places(verdict.where) if verdict.where else None,
-        None if remedy is None else element("p", "What to do: ", with_code(together(remedy))),
+        *(element("p", "Note: ", with_code(unbroken(note))) for note in evaluation.notes),
+        _places(verdict.where, evaluation.summary.weight) if verdict.where else None,
+        None if remedy is None else element("p", "What to do: ", with_code(unbroken(remedy))),
         element("div", *images, class_="images") if images else None,
-        None if evaluation.slices is None else _for_whom(evaluation.slices),
+        None if evaluation.slices is None else _slices_part(evaluation.slices),
         _numbers(title, metrics),
         *(_folded(table) for table in tables),
     )
@@ -62,7 +74,7 @@ def verdict_html(verdict: Verdict) -> str:
 
 
 def recalibration_html(verdict: Verdict, paragraphs: list[str], rows: list[list[str]]) -> str:
-    """Return what recalibration found: the verdict on held-out rows after it, why, and what was tried."""
+    """Return the result of a recalibration: the verdict on held-out rows after it, why, and the maps tried."""
     head, *body = rows
     table = None
     if body:
@@ -72,8 +84,8 @@ def recalibration_html(verdict: Verdict, paragraphs: list[str], rows: list[list[
         ]
         names = element("tr", *(element("th", name, scope="col") for name in head))
         caption = element("caption", "What was tried, on rows that no map was fitted to")
-        found = element("table", caption, element("thead", names), element("tbody", *lines))
-        table = element("div", found, class_="scroll")
+        content = element("table", caption, element("thead", names), element("tbody", *lines))
+        table = element("div", content, class_="scroll")
     return _output(verdict, *(element("p", text) for text in paragraphs), table)
 
 
@@ -88,49 +100,54 @@ def _output(verdict: Verdict, *parts: Markup | None) -> str:
 
 
 def framed(*parts: Markup | None) -> str:
-    """Return what a notebook shows, with its style."""
+    """Return parts for a notebook, with their style."""
     return element("div", element("style", Markup(_style())), *parts, class_="safecal")
 
 
 @cache
 def _style() -> str:
-    """Return the style of what is inside, and of nothing else, in the colours that the notebook has."""
+    """Return a style that touches nothing outside, in the colours of the notebook."""
     light, dark, _ = (
-        re.sub(r"color-scheme:[^;]*;", "", said) for said in re.findall(r":root \{([^}]*)\}", asset("page.css"))
+        re.sub(r"color-scheme:[^;]*;", "", body) for body in re.findall(r":root \{([^}]*)\}", asset("page.css"))
     )
     rules = re.findall(r"^([^{}\n]+) \{([^}]*)\}", asset("pictures.css") + asset("notebook.css"), re.M)
-    inside = [f"{', '.join(f'.safecal {one.strip()}' for one in names.split(','))} {{{said}}}" for names, said in rules]
+    inside = []
+    for selectors, body in rules:
+        scoped = ", ".join(f".safecal {selector.strip()}" for selector in selectors.split(","))
+        inside.append(f"{scoped} {{{body}}}")
     colours = [f".safecal {{{light}}}", f"{_DARK} {{{dark}}}"]
     return re.sub(r"\s+", " ", "\n".join([*colours, *inside]))
 
 
 def _pictures(evaluation: Evaluation) -> list[Markup]:
     """Return at most four: reliability, ECD along the predictions, the groups or the temperature, and the slices."""
-    findings = Findings.of(evaluation)
+    findings = PageFindings.of(evaluation)
     name = "safecal-" + hashlib.sha256(repr(evaluation.summary).encode()).hexdigest()[:10]
-    found: dict[str, Markup | None] = {}
+    figures: dict[str, Markup | None] = {}
     if findings.bins is not None and has_reliability(findings.bins):
-        found["Predicted and observed"] = reliability_diagram(f"{name}-reliability", findings.bins)
+        figures["Predicted and observed"] = reliability_diagram(f"{name}-reliability", findings.bins)
     course = Course.of(evaluation.deciding.local, evaluation.limits.local_threshold)
-    found["Along its predictions"] = course_picture(f"{name}-course", course)
+    figures["Along its predictions"] = course_picture(f"{name}-course", course)
     if findings.in_groups:
-        drawn, many = findings.in_groups[:_GROUPS], len(findings.in_groups)
-        worst = f", the worst {_GROUPS} of {grouped(many)}" if many > _GROUPS else ""
-        found[f"By group{worst}"] = forest(f"{name}-groups", "ECD of each group", drawn, bars=False)
+        groups, count = findings.in_groups[:_GROUPS_DRAWN], len(findings.in_groups)
+        worst = f", the worst {_GROUPS_DRAWN} of {grouped(count)}" if count > _GROUPS_DRAWN else ""
+        figures[f"By group{worst}"] = forest(f"{name}-groups", "ECD of each group", groups, bars=False)
     else:
-        found["Which temperatures fit"] = temperature_picture(f"{name}-temperature", TemperatureCurve.of(evaluation))
+        figures["Which temperatures fit"] = temperature_picture(f"{name}-temperature", TemperatureCurve.of(evaluation))
     if evaluation.slices is not None:
-        found["For whom"] = slices_picture(f"{name}-slices", evaluation.slices, evaluation.limits.local_threshold)
-    images = [(heading, image) for heading, image in found.items() if image is not None]
+        figures["For whom"] = slices_picture(f"{name}-slices", evaluation.slices, evaluation.limits.local_threshold)
+    images = [(heading, image) for heading, image in figures.items() if image is not None]
     return [element("figure", element("figcaption", heading), image) for heading, image in images]
 
 
-def _places(places: tuple[Place, ...]) -> Markup:
-    more = f", the worst {_PLACES} of {len(places)} places" if len(places) > _PLACES else ""
-    rows = place_rows(places[:_PLACES])
+def _places(places: tuple[Place, ...], weight: float) -> Markup:
+    more = f", the worst {_PLACES_LISTED} of {len(places)} places" if len(places) > _PLACES_LISTED else ""
+    rows = place_rows(places[:_PLACES_LISTED], weight)
     head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
     body = [
-        element("tr", element("th", shortened(first, _LONGEST), scope="row"), *(element("td", cell) for cell in cells))
+        element(
+            "tr", element("th", shortened(first, _NAME_LENGTH), scope="row"), *(element("td", cell) for cell in cells)
+        )
         for first, *cells in (row.values() for row in rows)
     ]
     caption = element("caption", f"Where it is over-confident{more}")
@@ -140,7 +157,7 @@ def _places(places: tuple[Place, ...]) -> Markup:
 
 def _numbers(title: str, metrics: list[Metric]) -> Markup:
     body = [
-        element("tr", element("th", a, scope="row"), element("td", b), element("td", together(c), class_="words"))
+        element("tr", element("th", a, scope="row"), element("td", b), element("td", unbroken(c), class_="words"))
         for a, b, c in metrics
     ]
     return element("table", element("caption", title), element("tbody", *body))
@@ -148,31 +165,31 @@ def _numbers(title: str, metrics: list[Metric]) -> Markup:
 
 def _folded(table: Table) -> Markup:
     """Return a table that opens when it is pressed."""
-    what = "bins" if table.bins is not None else "groups"
-    name = f"{grouped(len(table))} {what if len(table) != 1 else what[:-1]} by {shortened(table.name, _LONGEST)}"
-    left = len(table) - _LISTED if table.bins is None else 0
-    rest = element("p", f"{grouped(left)} more groups, with smaller ECD, are in `groups`.") if left > 0 else None
-    shown = table.worst_first(_LISTED) if left > 0 else table
-    return element("details", element("summary", name), join([Markup(table_html(shown)), rest]))
+    noun = "bins" if table.bins is not None else "groups"
+    name = f"{grouped(len(table))} {noun if len(table) != 1 else noun[:-1]} by {shortened(table.name, _NAME_LENGTH)}"
+    n_left = len(table) - _GROUPS_LISTED if table.bins is None else 0
+    note = element("p", f"{grouped(n_left)} more groups, with smaller ECD, are in `groups`.") if n_left > 0 else None
+    listed = table.worst_first(_GROUPS_LISTED) if n_left > 0 else table
+    return element("details", element("summary", name), join([Markup(table_html(listed)), note]))
 
 
-_LONGEST_CONDITION = 60  # characters
+_CONDITION_LENGTH = 60  # characters
 
 
 def slice_findings(slices: Slices, local_threshold: float) -> list[Finding]:
     """Return the slices as pictures and tables have them; each limit in nats."""
-    found = []
+    findings = []
     for place, s in enumerate(slices):
         limit = local_threshold * s.dimensions
         beyond = slices.direction == "over" and s.firm > limit
-        found.append(Finding(place, s.condition, s.n, s.share, s.ecd, limit, beyond, ""))
-    return found
+        findings.append(Finding(place, s.condition, s.n, s.share, s.ecd, limit=limit, beyond=beyond, remark=""))
+    return findings
 
 
 def slices_picture(name: str, slices: Slices, local_threshold: float = 0.2) -> Markup | None:
     """Return the slices as bars with their intervals, beside the limit; None where there are none."""
-    found = slice_findings(slices, local_threshold)
-    return forest(name, "ECD of each slice", found, bars=True) if found else None
+    findings = slice_findings(slices, local_threshold)
+    return forest(name, "ECD of each slice", findings, bars=True) if findings else None
 
 
 def slices_table(slices: Slices) -> Markup:
@@ -182,27 +199,31 @@ def slices_table(slices: Slices) -> Markup:
     body = []
     for s in slices:
         cells = (
-            grouped(s.n), percent(s.share), shown(s.ecd.value, signed=True), ends(s.ecd, signed=True),
-            shown(s.elsewhere, signed=True), shown(s.temperature.value), shown(s.predicted), shown(s.observed),
-            shown(s.contribution, signed=True),
-        )  # fmt: skip
-        first = element("th", element("bdi", shortened(s.condition, _LONGEST_CONDITION)), scope="row")
+            grouped(s.n),
+            percent(s.share),
+            metric_text(s.ecd.value, signed=True),
+            interval_text(s.ecd, signed=True),
+            metric_text(s.elsewhere, signed=True),
+            *(metric_text(value) for value in (s.temperature.value, s.predicted, s.observed)),
+            metric_text(s.contribution, signed=True),
+        )
+        first = element("th", element("bdi", shortened(s.condition, _CONDITION_LENGTH)), scope="row")
         body.append(element("tr", first, *(element("td", cell) for cell in cells)))
-    return element("table", element("caption", together(slices.sentence)), element("thead", head),
+    return element("table", element("caption", unbroken(slices.sentence)), element("thead", head),
                    element("tbody", *body))  # fmt: skip
 
 
-def _for_whom(slices: Slices) -> Markup:
-    """Return the slices as a table, or what is said where there are none."""
+def _slices_part(slices: Slices) -> Markup:
+    """Return the slices as a table, or the sentence that there are none."""
     if not len(slices):
-        return element("p", together(slices.sentence))
+        return element("p", unbroken(slices.sentence))
     return element("div", slices_table(slices), class_="scroll")
 
 
 def slices_html(slices: Slices) -> str:
     """Return slices as a notebook shows them."""
     if not len(slices):
-        return framed(_for_whom(slices))
+        return framed(_slices_part(slices))
     name = "safecal-" + hashlib.sha256(repr(slices).encode()).hexdigest()[:10]
     image = slices_picture(f"{name}-slices", slices)
-    return framed(element("div", element("figure", image), class_="images"), _for_whom(slices))
+    return framed(element("div", element("figure", image), class_="images"), _slices_part(slices))

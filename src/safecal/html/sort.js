@@ -1,7 +1,7 @@
 "use strict";
 // Tables sort by the header that is pressed. Without this script they stand in the order they were written in.
-for (const said of document.querySelectorAll(".press")) said.hidden = false;
-// What is wider than the screen says so.
+for (const hint of document.querySelectorAll(".press")) hint.hidden = false;
+// A table that is wider than the screen says so.
 const cut = (part) => part.toggleAttribute("data-cut", part.scrollWidth > part.clientWidth + 1);
 const sizes = new ResizeObserver((entries) => entries.forEach((entry) => cut(entry.target)));
 for (const part of document.querySelectorAll(".wide")) sizes.observe(part);

@@ -23,20 +23,19 @@ from .._types import ArrayLike, Labels
 from ..errors import EmptyError, OptionError, UnavailableError, WeightError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions, family_named
-from .clustered import ClusteredLaw
-from .dependence import ALIKE, Rarity, clustered_interval
+from .clustered import ALIKE, ClusteredLaw, Rarity
 from .law import Law, StatesLaw, normal_score
 from .mistakes import clustered_ratios
 from .nodes import NodesLaw
 from .points import PointsLaw
 from .results import Interval
-from .sum_bounds import summary_spread
+from .sum_bounds import clustered_interval, summary_spread
 
-__all__ = ["Bounds", "Curve", "clusters_needed", "implied_temperature", "inverse", "law_of"]
+__all__ = ["Bounds", "ScoreCurve", "clusters_needed", "implied_temperature", "inverse", "law_of"]
 
 _DRAWN, _POINTS = 2.0**-6, 30  # the smallest beta, or inverse of the largest, in a picture; points of one side
 _MANY = 256  # points beyond which those of a cell are taken together; fewer may be all the rows there are
-Curve = list[tuple[float, float]]
+ScoreCurve = list[tuple[float, float]]
 
 
 def inverse(beta: float) -> float:
@@ -90,29 +89,29 @@ class Bounds:
         return Interval(value, low, high, level, method)
 
     @np.errstate(all="ignore")
-    def distances(self, most: float) -> tuple[Curve, Curve]:
+    def distances(self, farthest: float) -> tuple[ScoreCurve, ScoreCurve]:
         """Return how far the data rule temperatures out, for pictures: pairs of temperature and normal score.
 
-        One list leads from the estimate down, the other up, each as far as the score ``most``; empty where there is no
-        temperature, or none on that side.
+        One list leads from the estimate down, the other up, each as far as the score ``farthest``; empty where there is
+        no temperature, or none on that side.
         """
         if self.law is None or math.isnan(self.law.beta):
             return [], []
-        return self._side(+1, most), self._side(-1, most)
+        return self._score_curve(+1, farthest), self._score_curve(-1, farthest)
 
-    def _side(self, side: int, most: float) -> Curve:
+    def _score_curve(self, side: int, farthest: float) -> ScoreCurve:
         assert self.law is not None
         smallest, largest = self.law.range
-        ends = [self._beta(alpha, side) for alpha in (0.5, float(special.ndtr(-most)))]
+        ends = [self._beta(alpha, side) for alpha in (0.5, float(special.ndtr(-farthest)))]
         first, last = (math.log(min(max(beta, smallest, _DRAWN), largest, 1.0 / _DRAWN)) for beta in ends)
         if self.law.beta == (math.inf if side > 0 else 0.0) or first == last:
             return []
-        found = []
+        curve = []
         for x in np.linspace(first, last, _POINTS).tolist():
             tails = self.law.tails(math.exp(x))
             score = normal_score(tails.upper if side > 0 else tails.lower)
-            found.append((math.exp(-x), min(max(score, 0.0), most)))
-        return found
+            curve.append((math.exp(-x), min(max(score, 0.0), farthest)))
+        return curve
 
     @np.errstate(all="ignore")
     def interval(self, level: float) -> Interval:
@@ -147,7 +146,7 @@ class Bounds:
             return ALIKE
         smallest, largest = self.law.range
         high, low = (min(max(self._beta(alpha, side), smallest), largest) for side in (+1, -1))
-        return Rarity(self.law.rarity(low).surprise, self.law.rarity(high).rest)
+        return Rarity(self.law.rarity(low).surprise, self.law.rarity(high).no_surprise)
 
 
 def law_of(tally: Tally) -> Law | None:
@@ -163,8 +162,8 @@ def law_of(tally: Tally) -> Law | None:
         law = PointsLaw(points, s.sum_excess, mass, together)
     elif isinstance(tally.spectrum, Nodes):
         try:
-            most = math.nan if tally.n_certain else tally.vague_entropy
-            law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted, most)
+            most_entropy = math.nan if tally.n_certain else tally.vague_entropy
+            law = NodesLaw(tally.spectrum, s.sum_excess, mass, tally.weighted, most_entropy)
         except UnavailableError:
             return None
     elif family_named(tally.family).chi_square:
@@ -276,7 +275,7 @@ def implied_temperature(
     y_true : array-like of shape (n,), Predictions or Tally
         What happened, with a prediction beside it, as in `evaluate`; or predictions of any family; or all their sums.
     y_prob : array-like of shape (n,) or (n, K), optional
-        Probability of the positive class, or of each of K classes; with arrays alone, as are the next four.
+        Probability of the positive class, or of each of K classes. This and the next four are for arrays only.
     logits : array-like of shape (n,) or (n, K), optional
         Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
     pos_label : object, optional

@@ -12,14 +12,13 @@ from .._checks.message import fail
 from .._steady import steady
 from .._sums.summary import Summary
 from .._sums.tally import Tally
-from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, Labels, TestMethod
+from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, FloatArray, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions, family_named
 from . import tails
 from .bounds import law_of
-from .clustered import ClusteredLaw, clusters_at_one
-from .dependence import ALIKE
+from .clustered import ALIKE, ClusteredLaw, clusters_at_one
 from .lattice import exact_tails
 from .law import Law, Tails
 from .nodes import NodesLaw
@@ -33,6 +32,7 @@ ALTERNATIVES: tuple[Alternative, ...] = ("over-confident", "under-confident", "t
 METHODS = get_args(TestMethod)
 ENOUGH = 10.0  # expected surprises above which the law is smooth enough for a saddlepoint
 DRAWS = 19_999
+_AS_ASKED = "as asked"  # why a method was used
 
 
 def generator(rng: np.random.Generator | int | None) -> np.random.Generator:
@@ -68,7 +68,7 @@ def calibration_test(
         What happened, with a prediction beside it, as in `evaluate`; or predictions of any family; or sums alone, for
         which ``"pearson3"`` and ``"normal"`` are available.
     y_prob : array-like of shape (n,) or (n, K), optional
-        Probability of the positive class, or of each of K classes; with arrays alone, as are the next four.
+        Probability of the positive class, or of each of K classes. This and the next four are for arrays only.
     logits : array-like of shape (n,) or (n, K), optional
         Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
     pos_label : object, optional
@@ -117,22 +117,22 @@ def calibration_test(
     choice(method, "method", METHODS)
     if isinstance(y_true, Summary):
         refuse_arrays("sums", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
-        return _from_sums(y_true, side, method, cluster, sample_weight)
+        return _test_sums(y_true, side, method, cluster, sample_weight)
     predictions = predictions_of(
         y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, also=", a Summary"
     )
     same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster)
     weight = weights(sample_weight, predictions.n, predictions.outcome)
     if cluster is not None or method == "cluster":
-        return _by_cluster(predictions, side, method, cluster, weight)
+        return _test_clusters(predictions, side, method, cluster, weight)
     if method in ("normal", "pearson3"):
-        return _from_sums(predictions.summary(sample_weight), side, method, None, None)
+        return _test_sums(predictions.summary(sample_weight), side, method, None, None)
     tally = Tally.of_checked(predictions, None, weight, None, None)
     known = decided(tally.summary, side)
     if known is not None:
         return known
-    found, used, reason = _from_rows(predictions, tally, method, weight, generator(rng))
-    return TestResult(statistic(tally.summary), p_value(found, side), side, used, reason, tally.n)
+    both_tails, used, reason = _tails_of_rows(predictions, tally, method, weight, generator(rng))
+    return TestResult(statistic(tally.summary), p_value(both_tails, side), side, used, reason, tally.n)
 
 
 def statistic(s: Summary) -> float:
@@ -142,8 +142,8 @@ def statistic(s: Summary) -> float:
     return s.sum_excess / math.sqrt(variance) if variance > 0.0 else 0.0
 
 
-def p_value(found: tuple[float, float], alternative: Alternative) -> float:
-    over, under = found
+def p_value(both_tails: tuple[float, float], alternative: Alternative) -> float:
+    over, under = both_tails
     if alternative == "two-sided":
         return min(1.0, 2.0 * min(over, under))
     return over if alternative == "over-confident" else under
@@ -160,7 +160,7 @@ def decided(s: Summary, alternative: Alternative) -> TestResult | None:
     return None
 
 
-def _from_sums(
+def _test_sums(
     s: Summary, alternative: Alternative, method: TestMethod, cluster: ArrayLike | None, sample_weight: ArrayLike | None
 ) -> TestResult:
     if cluster is not None or sample_weight is not None or method not in ("auto", "pearson3", "normal"):
@@ -173,14 +173,14 @@ def _from_sums(
         return known
     z = statistic(s)
     if method == "normal":
-        return TestResult(z, p_value(tails.normal(z), alternative), alternative, "normal", "as asked", s.n)
+        return TestResult(z, p_value(tails.normal(z), alternative), alternative, "normal", _AS_ASKED, s.n)
     variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
-    found = tails.pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
-    reason = "from sums alone" if method == "auto" else "as asked"
-    return TestResult(z, p_value(found, alternative), alternative, "pearson3", reason, s.n)
+    both_tails = tails.pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
+    reason = "from sums alone" if method == "auto" else _AS_ASKED
+    return TestResult(z, p_value(both_tails, alternative), alternative, "pearson3", reason, s.n)
 
 
-def _by_cluster(
+def _test_clusters(
     predictions: Predictions,
     alternative: Alternative,
     method: TestMethod,
@@ -211,57 +211,30 @@ def cluster_test(tally: Tally, alternative: Alternative) -> TestResult:
     return TestResult(t, p_value((upper, lower), alternative), alternative, "cluster", reason, size)
 
 
-def _from_rows(
+TailsAndWhy = tuple[tuple[float, float], str, str]  # both tails, the method used and why
+
+
+def _tails_of_rows(
     predictions: Predictions, tally: Tally, method: TestMethod, weight: AnyArray | None, rng: np.random.Generator
-) -> tuple[tuple[float, float], str, str]:
-    """Return both tails, the method used and why."""
-    s, why = tally.summary, "as asked"
+) -> TailsAndWhy:
+    """Return both tails, by the method that is asked for or the first that applies."""
     law = law_of(tally)
     if isinstance(law, PointsLaw) and method == "auto":
         return law.tested()
     if isinstance(law, PointsLaw) and method == "saddlepoint":
-        return law.smooth(1.0), method, why
-    discrete = predictions.discrete
-    rates = surprise_rates(predictions) if discrete else None
-    observed = observed_surprises(predictions, weight) if discrete else math.nan
+        return law.smooth(1.0), method, _AS_ASKED
+    rates = surprise_rates(predictions) if predictions.discrete else None
+    observed = observed_surprises(predictions, weight) if predictions.discrete else math.nan
     if method in ("auto", "exact"):
-        found = None
-        if discrete:
-            found = exact_tails(predictions, weight, observed)
-        elif predictions.chi_square and weight is None:
-            found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
-        if found is not None:
-            listed = (
-                "the sum can take few values, and all of them are listed"
-                if discrete
-                else "a sum of Gaussians is a chi-square"
-            )
-            return found, "exact", why if method == "exact" else listed
+        exact = _exact_tails_of_rows(predictions, tally.summary, weight, observed)
+        if exact is not None:
+            return exact[0], "exact", _AS_ASKED if method == "exact" else exact[1]
         if method == "exact":
             hint = '`method="auto"` chooses among the others.'
             raise fail(OptionError, "method", 'cannot be "exact" here: the sum has too many values to list', hint=hint)
     expected = expected_surprises(rates) if rates is not None else math.inf
     if method == "saddlepoint" or (method == "auto" and expected >= ENOUGH):
-        try:
-            found = saddlepoint_tails(predictions, weight, s.sum_excess + (s.sum_entropy or 0.0))
-        except UnavailableError:
-            if method == "saddlepoint":
-                raise
-            found = tails.pearson3(
-                s.sum_excess, s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2, s.sum_third_cumulant_weight3
-            )
-            return found, "pearson3", "the log-partition function is not available"
-        if found is None and rates is not None:  # the edge of the support: every outcome likeliest, or unlikeliest
-            found = (1.0, float(np.exp(-rates.sum()))) if observed == 0.0 else (0.0, 1.0)
-        if found is None:
-            found = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
-            return found, "pearson3", "the sum is the smallest or the largest possible one"
-        reason = (
-            f"the model announces {count_text(expected)} mistakes, enough for a smooth law"
-            if rates is not None
-            else "the law is smooth"
-        )
-        return found, "saddlepoint", why if method == "saddlepoint" else reason
+        return _smooth_tails_of_rows(predictions, tally.summary, method, weight, rates, observed)
     if rates is None:
         raise fail(OptionError, "method", 'cannot be "montecarlo" for these predictions', hint="leave `method` out.")
     drawn = draw_surprises(predictions, rates, weight, DRAWS, rng)
@@ -269,7 +242,48 @@ def _from_rows(
     upper = (1 + int((drawn >= observed - slack).sum())) / (DRAWS + 1)
     lower = (1 + int((drawn <= observed + slack).sum())) / (DRAWS + 1)
     reason = f"the model announces {count_text(expected)} mistakes, too few for a smooth law"
-    return (upper, lower), "montecarlo", why if method == "montecarlo" else reason
+    return (upper, lower), "montecarlo", _AS_ASKED if method == "montecarlo" else reason
+
+
+def _exact_tails_of_rows(
+    predictions: Predictions, s: Summary, weight: AnyArray | None, observed: float
+) -> tuple[tuple[float, float], str] | None:
+    """Return both tails and why they are exact; None where they cannot be."""
+    if predictions.discrete:
+        both_tails = exact_tails(predictions, weight, observed)
+        return None if both_tails is None else (both_tails, "the sum can take few values, and all of them are listed")
+    if predictions.chi_square and weight is None:
+        both_tails = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
+        return both_tails, "a sum of Gaussians is a chi-square"
+    return None
+
+
+def _smooth_tails_of_rows(
+    predictions: Predictions,
+    s: Summary,
+    method: TestMethod,
+    weight: AnyArray | None,
+    rates: FloatArray | None,
+    observed: float,
+) -> TailsAndWhy:
+    """Return saddlepoint tails; those of Pearson III where there is no log-partition function, or no saddlepoint."""
+    try:
+        both_tails = saddlepoint_tails(predictions, weight, s.sum_excess + (s.sum_entropy or 0.0))
+    except UnavailableError:
+        if method == "saddlepoint":
+            raise
+        variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
+        both_tails = tails.pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
+        return both_tails, "pearson3", "the log-partition function is not available"
+    if both_tails is None and rates is not None:  # the edge of the support: every outcome likeliest, or unlikeliest
+        both_tails = (1.0, float(np.exp(-rates.sum()))) if observed == 0.0 else (0.0, 1.0)
+    if both_tails is None:
+        both_tails = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
+        return both_tails, "pearson3", "the sum is the smallest or the largest possible one"
+    reason = "the law is smooth"
+    if rates is not None:
+        reason = f"the model announces {count_text(expected_surprises(rates))} mistakes, enough for a smooth law"
+    return both_tails, "saddlepoint", _AS_ASKED if method == "saddlepoint" else reason
 
 
 def tally_test(tally: Tally, law: Law | None) -> TestResult:
@@ -280,13 +294,13 @@ def tally_test(tally: Tally, law: Law | None) -> TestResult:
     known = decided(s, "two-sided")
     if known is not None:
         return known
-    tails, method, reason = _tails(tally, law)
-    if tails is None:
+    both_tails, method, reason = _tails_of_tally(tally, law)
+    if both_tails is None:
         return replace(calibration_test(s), reason=reason)
-    return TestResult(statistic(s), p_value(tails, "two-sided"), "two-sided", method, reason, s.n)
+    return TestResult(statistic(s), p_value(both_tails, "two-sided"), "two-sided", method, reason, s.n)
 
 
-def _tails(tally: Tally, law: Law | None) -> tuple[Tails | None, str, str]:
+def _tails_of_tally(tally: Tally, law: Law | None) -> tuple[Tails | None, str, str]:
     if isinstance(law, PointsLaw):
         return law.tested()
     if family_named(tally.family).chi_square and not tally.weighted and law is not None:

@@ -5,7 +5,7 @@ shift says that the event happens more often, or more rarely, than it is predict
 
 Where rows of a cluster depend on each other, a pair of cluster and coarse cell stands for its rows: all have the
 probability that its mistakes were announced with. What a shift or a slope owes to a cluster is then a sum over its
-pairs, and the spread of these sums is that of `dependence`: never less than what clusters show, nor than what they do
+pairs, and the spread of these sums is that of `clustered`: never less than what clusters show, nor than what they do
 by chance if they share surprises.
 """
 
@@ -25,10 +25,10 @@ from .._sums.cells import Points
 from .._sums.clusters import BASE
 from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
-from .dependence import Rarity, Sums, rarest_half
+from .clustered import ClusterSums, Rarity, rarest_half
 from .results import Interval
 
-__all__ = ["Cox", "Dependent", "LogisticRows"]
+__all__ = ["Cox", "LogisticPairs", "LogisticRows"]
 
 _STEPS = 200  # of Newton's method
 _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
@@ -36,10 +36,10 @@ _FARTHEST = 1e4  # log-odds
 _EXACT = 1e-10  # what the last step of Newton's method may gain: the next would gain its square
 _ROUNDING = 1e-13  # of the information on a slope: what is left of it where all predictions are alike
 _NONE = "none: no best shift and slope exist"
-_LONG = 1e-4  # of what is fitted: a last step that is longer
+_LONG = 1e-4  # of what is fitted: a last step that is longer leads to infinity
 
 
-class Dependent(NamedTuple):
+class LogisticPairs(NamedTuple):
     """Pairs of cluster and coarse cell, as rows of a logistic regression."""
 
     cluster: IndexArray
@@ -59,10 +59,10 @@ class Dependent(NamedTuple):
         weight, weight2, wrong, announced = (
             pairs.sums[:, BASE.index(name)] for name in ("weight", "weight2", "seen", "announced")
         )
-        some = (weight > 0.0) & (announced > 0.0)
-        cluster, weight, weight2, wrong = pairs.cluster[some], weight[some], weight2[some], wrong[some]
-        positive = pairs.cell[some] >= len(STARTS)
-        L = np.log(np.maximum(weight - announced[some], 1e-300)) - np.log(announced[some])
+        usable = (weight > 0.0) & (announced > 0.0)
+        cluster, weight, weight2, wrong = pairs.cluster[usable], weight[usable], weight2[usable], wrong[usable]
+        positive = pairs.cell[usable] >= len(STARTS)
+        L = np.log(np.maximum(weight - announced[usable], 1e-300)) - np.log(announced[usable])
         seen = np.where(positive, weight - wrong, wrong)
         numbers, index = np.unique(cluster, return_inverse=True)
         return cls(index, len(numbers), np.where(positive, L, -L), seen, weight, weight2, positive)
@@ -73,22 +73,22 @@ class Dependent(NamedTuple):
         The degrees are NaN where clusters are too few.
         """
         x = shift + slope * self.z
-        q, rest = special.expit(x), special.expit(-x)
+        q, not_q = special.expit(x), special.expit(-x)
         pull = along[0] + along[1] * self.z
         share = np.where(self.weight > 0.0, self.weight2 / self.weight, 0.0)
-        found = Sums.of(
-            self._sum(pull * (self.seen - self.weight * q)),
-            self._sum(pull**2 * self.weight2 * q * rest),
-            self._sum(np.abs(pull) * self.weight * np.sqrt(q * rest)),
-            self._sum(pull**2 * share * (self.seen * rest**2 + (self.weight - self.seen) * q**2)),
+        sums = ClusterSums.of(
+            self._sum_by_cluster(pull * (self.seen - self.weight * q)),
+            self._sum_by_cluster(pull**2 * self.weight2 * q * not_q),
+            self._sum_by_cluster(np.abs(pull) * self.weight * np.sqrt(q * not_q)),
+            self._sum_by_cluster(pull**2 * share * (self.seen * not_q**2 + (self.weight - self.seen) * q**2)),
         )
-        deviation = np.abs(pull) * self.weight * np.sqrt(q * rest)
+        deviation = np.abs(pull) * self.weight * np.sqrt(q * not_q)
         # Either side may hide what has not happened yet: the rarer outcome of the rows that weigh most.
-        chance = np.array([rarest_half(np.minimum(q, rest), deviation)])
-        variance = float(found.below(Rarity(chance, chance))[0])
-        return math.sqrt(max(variance, 0.0)), float(found.freedom[0])
+        chance = np.array([rarest_half(np.minimum(q, not_q), deviation)])
+        variance = float(sums.below(Rarity(chance, chance))[0])
+        return math.sqrt(max(variance, 0.0)), float(sums.freedom[0])
 
-    def _sum(self, column: FloatArray) -> FloatArray:
+    def _sum_by_cluster(self, column: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(self.cluster, weights=column, minlength=self.size), dtype=np.float64)
 
 
@@ -114,8 +114,8 @@ class Cox:
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(0, 2, 5000)
     >>> happened = rng.random(5000) < 1 / (1 + np.exp(-(z + 0.7)))  # more often than predicted
-    >>> found = safecal.evaluate(happened, logits=z).cox
-    >>> round(found.shift.value, 1), round(found.slope.value, 1), found.p_shift < 1e-6
+    >>> cox = safecal.evaluate(happened, logits=z).cox
+    >>> round(cox.shift.value, 1), round(cox.slope.value, 1), cox.p_shift < 1e-6
     (0.6, 1.0, True)
     """
 
@@ -152,10 +152,10 @@ class Cox:
         both = rows.best((0.0, 1.0), (True, True))
         large = rows.best((0.0, 1.0), (True, False))
         if tally.clusters is not None:
-            dependent = Dependent.of(tally)
-            shift, slope = (rows.clustered(both, k, (True, True), level, dependent) for k in (0, 1))
-            alone = rows.clustered(large, 0, (True, False), level, dependent)
-            return cls(shift, slope, alone, *rows.clustered_tests(dependent))
+            pairs = LogisticPairs.of(tally)
+            shift, slope = (rows.clustered(both, k, (True, True), level, pairs) for k in (0, 1))
+            alone = rows.clustered(large, 0, (True, False), level, pairs)
+            return cls(shift, slope, alone, *rows.clustered_tests(pairs))
         shift, slope = (rows.interval(both, k, (True, True), level) for k in (0, 1))
         return cls(shift, slope, rows.interval(large, 0, (True, False), level), *rows.score_tests())
 
@@ -180,7 +180,7 @@ class _Fit(NamedTuple):
     exists: bool
 
 
-class _Here(NamedTuple):
+class _Likelihood(NamedTuple):
     """The log-likelihood at one shift and slope, its two derivatives, and minus its three second ones."""
 
     value: float
@@ -191,15 +191,15 @@ class _Here(NamedTuple):
         """Return Newton's step over what is free; None where there is none."""
         (u, v), (a, b, c) = self.score, self.information
         if all(free):
-            rest = c - b / a * b if a > 0.0 else 0.0  # information on the slope that the shift leaves
-            if not rest > _ROUNDING * c:
+            slope_information = c - b / a * b if a > 0.0 else 0.0  # information on the slope that the shift leaves
+            if not slope_information > _ROUNDING * c:
                 return None  # every prediction is the same, or none of them can still be wrong
-            slope = (v - b / a * u) / rest
+            slope = (v - b / a * u) / slope_information
             return (u - b * slope) / a, slope
-        at, known = (u, a) if free[0] else (v, c)
-        if not known > 0.0:
+        score, information = (u, a) if free[0] else (v, c)
+        if not information > 0.0:
             return None
-        return (at / known, 0.0) if free[0] else (0.0, at / known)
+        return (score / information, 0.0) if free[0] else (0.0, score / information)
 
 
 class LogisticRows(NamedTuple):
@@ -220,38 +220,38 @@ class LogisticRows(NamedTuple):
         happened = points.wrong != points.positive
         return cls(z, happened, np.where(happened, -1.0, 1.0), points.n * points.w, points.w, (0.0, 0.0))
 
-    def at(self, shift: float, slope: float) -> _Here:
+    def at(self, shift: float, slope: float) -> _Likelihood:
         """Return the log-likelihood, weighted, and its derivatives."""
         lost, u, v, a, b, c = logistic_sums(shift, slope, self.z, self.away, self.mass)
         first, second = self.missing
         value = first * shift + second * (slope - 1.0) - lost
-        return _Here(value, (first - u, second - v), (a, b, c))
+        return _Likelihood(value, (first - u, second - v), (a, b, c))
 
-    def best(self, start: tuple[float, float], free: tuple[bool, bool], here: _Here | None = None) -> _Fit:
+    def best(self, start: tuple[float, float], free: tuple[bool, bool], at_start: _Likelihood | None = None) -> _Fit:
         """Maximise the likelihood over what is free, by Newton's method; steps are halved while it falls."""
         shift, slope = start
-        here = self.at(shift, slope) if here is None else here
+        current = self.at(shift, slope) if at_start is None else at_start
         for _ in range(_STEPS):
-            step = here.step(free)
+            step = current.step(free)
             if step is None:
                 break
             da, db = step
-            gain = da * here.score[0] + db * here.score[1]
+            gain = da * current.score[0] + db * current.score[1]
             if not math.isfinite(gain):
                 break
             if gain < _EXACT:  # a step that is still long leads to infinity, by ever less
                 near = max(abs(da), abs(db)) <= _LONG * (1.0 + max(abs(shift), abs(slope)))
                 if near:
                     shift, slope = shift + da, slope + db
-                return _Fit(shift, slope, here.value + 0.5 * gain if near else here.value, near)
-            new = self.at(shift + da, slope + db)
-            while new.value < here.value and max(abs(da), abs(db)) > 1e-12:
+                return _Fit(shift, slope, current.value + 0.5 * gain if near else current.value, near)
+            proposed = self.at(shift + da, slope + db)
+            while proposed.value < current.value and max(abs(da), abs(db)) > 1e-12:
                 da, db = 0.5 * da, 0.5 * db
-                new = self.at(shift + da, slope + db)
-            shift, slope, here = shift + da, slope + db, new
+                proposed = self.at(shift + da, slope + db)
+            shift, slope, current = shift + da, slope + db, proposed
             if max(abs(shift), abs(slope)) > _FAR:
                 break
-        return _Fit(shift, slope, here.value, False)
+        return _Fit(shift, slope, current.value, False)
 
     def _variance(self, shift: float, slope: float) -> FloatArray:
         """Return the variance of the score: more than the information where weights differ."""
@@ -274,82 +274,82 @@ class LogisticRows(NamedTuple):
             error = math.sqrt(max(float(spread), 0.0))
             reach = -float(special.ndtri(0.5 * (1.0 - level))) * error
             return Interval(value, value - reach, value + reach, level, "robust")
-        low, high = (self._end(fit, k, free, level, side) for side in (-1.0, 1.0))
+        low, high = (self._profile_end(fit, k, free, level, side) for side in (-1.0, 1.0))
         return Interval(value, low, high, level, "profile likelihood")
 
-    def _end(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, side: float) -> float:
+    def _profile_end(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, side: float) -> float:
         """Return where twice the drop of the likelihood, over the other one, reaches its quantile."""
         wanted = 0.5 * float(special.chdtri(1.0, 1.0 - level))
-        rest = (free[0] and k != 0, free[1] and k != 1)
+        others = (free[0] and k != 0, free[1] and k != 1)
         inside = (fit.shift, fit.slope)
 
         def beyond(reach: float) -> float:
             start = (inside[0] + side * reach, inside[1]) if k == 0 else (inside[0], inside[1] + side * reach)
-            return fit.value - (self.best(start, rest) if any(rest) else self.at(*start)).value - wanted
+            return fit.value - (self.best(start, others) if any(others) else self.at(*start)).value - wanted
 
         reach = 0.1
         while beyond(reach) < 0.0:
             reach *= 2.0
             if reach > _FAR:
                 return side * math.inf
-        return inside[k] + side * _root(beyond, reach)
+        return inside[k] + side * _zero_of(beyond, reach)
 
     def clustered(
-        self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, dependent: Dependent | None
+        self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, pairs: LogisticPairs | None
     ) -> Interval:
         """Return shift (0) or slope (1) with its interval, where rows of a cluster depend on each other."""
         value = (fit.shift, fit.slope)[k]
         if not fit.exists:
             return Interval(math.nan, -math.inf, math.inf, level, _NONE)
-        if dependent is None:
+        if pairs is None:
             return Interval(value, -math.inf, math.inf, level, "none: the sums by cluster and range are missing")
         kept = np.flatnonzero(free)
         along = np.zeros(2)
         a, b, c = self.at(fit.shift, fit.slope).information
         information = np.array([[a, b], [b, c]])
         along[kept] = np.linalg.inv(information[np.ix_(kept, kept)])[np.flatnonzero(kept == k)[0]]
-        error, freedom = dependent.error(fit.shift, fit.slope, along)
+        error, freedom = pairs.error(fit.shift, fit.slope, along)
         if not freedom > 0.0:
             return Interval(value, -math.inf, math.inf, level, "none: too few clusters")
         reach = -float(special.stdtrit(freedom, 0.5 * (1.0 - level))) * error
         return Interval(value, value - reach, value + reach, level, "cluster t")
 
-    def clustered_tests(self, dependent: Dependent | None) -> tuple[float, float, float]:
+    def clustered_tests(self, pairs: LogisticPairs | None) -> tuple[float, float, float]:
         """Return p-values of shift 0 and slope 1, each by itself; together, twice the smaller of the two."""
-        if dependent is None:
+        if pairs is None:
             return math.nan, math.nan, math.nan
-        score, found = self.at(0.0, 1.0).score, []
+        score, p_values = self.at(0.0, 1.0).score, []
         for k in (0, 1):
-            error, freedom = dependent.error(0.0, 1.0, np.eye(2)[k])
+            error, freedom = pairs.error(0.0, 1.0, np.eye(2)[k])
             known = freedom > 0.0 and error > 0.0
-            found.append(2.0 * float(special.stdtr(freedom, -abs(float(score[k])) / error)) if known else math.nan)
-        return found[0], found[1], float(np.minimum(1.0, 2.0 * np.min(found)))
+            p_values.append(2.0 * float(special.stdtr(freedom, -abs(float(score[k])) / error)) if known else math.nan)
+        return p_values[0], p_values[1], float(np.minimum(1.0, 2.0 * np.min(p_values)))
 
     def score_tests(self) -> tuple[float, float, float]:
         """Return p-values of shift 0 and slope 1: each by itself, and together."""
         score, variance = np.array(self.at(0.0, 1.0).score), self._variance(0.0, 1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            each = score**2 / np.diag(variance)
+            chi_squares = score**2 / np.diag(variance)
         try:
-            both = float(score @ np.linalg.solve(variance, score))
+            chi_square = float(score @ np.linalg.solve(variance, score))
         except np.linalg.LinAlgError:  # every prediction is the same: a shift and a slope are one
-            both = math.nan
-        p = [float(special.chdtrc(1.0, x)) for x in each]
-        return p[0], p[1], p[0] if math.isnan(both) else float(special.chdtrc(2.0, max(both, 0.0)))
+            chi_square = math.nan
+        p = [float(special.chdtrc(1.0, x)) for x in chi_squares]
+        return p[0], p[1], p[0] if math.isnan(chi_square) else float(special.chdtrc(2.0, max(chi_square, 0.0)))
 
 
-def _root(f: Callable[[float], float], high: float) -> float:
+def _zero_of(f: Callable[[float], float], high: float) -> float:
     """Find where a function that is negative at 0 and not at ``high`` is 0, by false position (Illinois)."""
     low, below, above, kept = 0.0, f(0.0), f(high), 0
     for _ in range(100):
         x = (low * above - high * below) / (above - below)
-        here = f(x)
-        if abs(here) < 1e-9 or high - low < 1e-12:
+        value = f(x)
+        if abs(value) < 1e-9 or high - low < 1e-12:
             return x
-        if here >= 0.0:
-            high, above, below, kept = x, here, 0.5 * below if kept > 0 else below, 1
+        if value >= 0.0:
+            high, above, below, kept = x, value, 0.5 * below if kept > 0 else below, 1
         else:
-            low, below, above, kept = x, here, 0.5 * above if kept < 0 else above, -1
+            low, below, above, kept = x, value, 0.5 * above if kept < 0 else above, -1
     return 0.5 * (low + high)
 
 

@@ -1,31 +1,37 @@
-"""Directions of a state: along which its errors are larger than it says, with bounds that hold for all of them at once.
+"""Axes and directions of a state: along which its errors are off to one side, or larger than it says.
+
+Axes are looked at one by one. Bounds on directions hold for all of them at once.
 
 NEES adds up all directions, and errors that are too large along one of them hide behind others that are too small.
 Three places are looked at. The first is the worst of all fixed directions: the eigenvector of the mean product of
 whitened errors. The others turn with the stated covariance: where it is long, and where it is short
-(`_sums.directions`). They see what a fixed direction cannot: a sensor that is wrong across its line of sight, say,
+(`_sums.causes`). They see what a fixed direction cannot: a sensor that is wrong across its line of sight, say,
 while that line turns.
 """
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from scipy import special
 
-from .._sums.directions import LENGTHS, DirectionSums, axis_name
+from .. import documents
+from .._sums.causes import LENGTHS, DirectionSums, axis_name
 from .._sums.tally import Tally
 from .._types import FloatArray
 from .ranges import SHOWN, SUSPECTED, dependence
 from .results import Interval
 
 __all__ = [
+    "Axis",
     "Direction",
     "JudgedDirection",
+    "axes_of",
     "has_directions",
     "judged_directions",
     "least_of_largest",
+    "shift_gain",
     "shows_directions",
 ]
 
@@ -58,7 +64,7 @@ class Direction:
     names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return _named(self.along, self.names)
+        return _name_of(self.along, self.names)
 
 
 @final
@@ -84,7 +90,7 @@ class JudgedDirection:
     everywhere: float
 
 
-class _Errors(NamedTuple):
+class _WhitenedErrors(NamedTuple):
     """Whitened errors in their principal directions, the smallest first: mean squares, and how much these vary."""
 
     values: FloatArray
@@ -128,12 +134,12 @@ def shows_directions(tally: Tally, level: float) -> bool:
     sums = tally.directions
     if sums is None or not has_directions(tally):
         return tally.n - tally.summary.n_impossible > tally.dimension
-    n, d = _rows(tally, sums)[1], sums.axes
+    n, d = _independent_rows(tally, sums)[1], sums.axes
     twice = _TWICE * (1.0 + d / n / (_TWICE - 1.0))  # the largest eigenvalue that is seen of such errors, on average
-    return n > max(d, _FEWEST) and twice > least_of_largest(n, d, _error(SUSPECTED, level))
+    return n > max(d, _FEWEST) and twice > least_of_largest(n, d, _error_of_place(SUSPECTED, level))
 
 
-def _rows(tally: Tally, sums: DirectionSums) -> tuple[float, float]:
+def _independent_rows(tally: Tally, sums: DirectionSums) -> tuple[float, float]:
     """Return how many rows are taken to be independent by the firm bounds, and by those that are less firm."""
     if tally.clusters is None:
         return sums.rows, sums.rows
@@ -142,7 +148,7 @@ def _rows(tally: Tally, sums: DirectionSums) -> tuple[float, float]:
     return firm, max(sums.rows / dependence(tally) ** 2, firm)
 
 
-def _error(share: float, level: float) -> float:
+def _error_of_place(share: float, level: float) -> float:
     """Return the error of one of the places."""
     return min(share * (1.0 - level) / (1 + len(LENGTHS)), 0.5)
 
@@ -156,18 +162,19 @@ def judged_directions(tally: Tally, level: float) -> list[JudgedDirection]:
     sums = tally.directions
     if sums is None or not has_directions(tally):
         return []
-    firm, weak = _rows(tally, sums)
-    error, weaker = _error(_SHARE, level), _error(SUSPECTED, level)
-    everywhere = _nats(float(np.trace(sums.mean("white"))) / sums.axes)
-    found = []
-    for one in (_fixed(sums, tally.class_names, firm, weak, error, weaker), *_turning(sums, firm, weak, error, weaker)):
-        value, low, high = map(_nats, (one.factor, one.low, one.high))
+    firm, weak = _independent_rows(tally, sums)
+    error, weaker = _error_of_place(_SHARE, level), _error_of_place(SUSPECTED, level)
+    everywhere = _ecd_of_factor(float(np.trace(sums.mean("white"))) / sums.axes)
+    fixed = _bound_fixed(sums, tally.class_names, firm, weak, error, weaker)
+    judged = []
+    for bounded in (fixed, *_bound_turning(sums, firm, weak, error, weaker)):
+        value, low, high = map(_ecd_of_factor, (bounded.factor, bounded.low, bounded.high))
         ecd = Interval(value, low, high, 1.0 - 2.0 * error, "from products of errors")
-        found.append(JudgedDirection(one.name, ecd, _nats(one.at_least), everywhere))
-    return found
+        judged.append(JudgedDirection(bounded.name, ecd, _ecd_of_factor(bounded.at_least), everywhere))
+    return judged
 
 
-class _Bounded(NamedTuple):
+class _BoundedDirection(NamedTuple):
     """A direction: how many times its mean squared error is what was stated, with bounds."""
 
     name: str
@@ -177,25 +184,29 @@ class _Bounded(NamedTuple):
     at_least: float
 
 
-def _fixed(
+def _bound_fixed(
     sums: DirectionSums, names: tuple[str, ...], firm: float, weak: float, error: float, weaker: float
-) -> _Bounded:
+) -> _BoundedDirection:
     """Bound the worst of all fixed directions."""
-    found = _Errors.of(sums)
-    worst, d = float(found.values[-1]), len(found.values)
-    varies = float(found.varies[-1])
+    errors = _WhitenedErrors.of(sums)
+    worst, d = float(errors.values[-1]), len(errors.values)
+    varies = float(errors.varies[-1])
 
     def bound(n: float, alpha: float) -> float:
         return worst / least_of_largest(n / varies, d, alpha) if n / varies >= _FEWEST else 0.0
 
     reach = (math.sqrt(d) + math.sqrt(-2.0 * math.log(error))) / math.sqrt(max(firm / varies, 1e-9))
     high = worst / (1.0 - reach) ** 2 if reach < 1.0 else math.inf
-    along = sums.mean("factor") @ found.vectors[:, -1]
+    along = sums.mean("factor") @ errors.vectors[:, -1]
     along *= 1.0 if along[np.abs(along).argmax()] >= 0.0 else -1.0
-    return _Bounded(_named(tuple(along.tolist()), names), worst, bound(firm, error), high, bound(weak, weaker))
+    return _BoundedDirection(
+        _name_of(tuple(along.tolist()), names), worst, bound(firm, error), high, bound(weak, weaker)
+    )
 
 
-def _turning(sums: DirectionSums, firm: float, weak: float, error: float, weaker: float) -> list[_Bounded]:
+def _bound_turning(
+    sums: DirectionSums, firm: float, weak: float, error: float, weaker: float
+) -> list[_BoundedDirection]:
     """Bound the directions in which a covariance is long, and short: a gamma law of the variance that is seen."""
     places = []
     for name, (mean, second) in zip(LENGTHS, (sums.along / sums.sums[0]).tolist(), strict=True):
@@ -207,14 +218,14 @@ def _turning(sums: DirectionSums, firm: float, weak: float, error: float, weaker
 
         high = bound(firm, 1.0 - error) or math.inf
         called = f"the {name} axes of its covariance"
-        places.append(_Bounded(called, mean, bound(firm, error), high, bound(weak, weaker)))
+        places.append(_BoundedDirection(called, mean, bound(firm, error), high, bound(weak, weaker)))
     return places
 
 
-def _named(along: tuple[float, ...], names: tuple[str, ...]) -> str:
+def _name_of(along: tuple[float, ...], names: tuple[str, ...]) -> str:
     """Name a direction by the axes that it goes along with most."""
-    least = min(_WRITTEN, 0.5 * max(map(abs, along)))
-    far = sorted((k for k in range(len(along)) if abs(along[k]) >= least), key=lambda k: -abs(along[k]))
+    smallest = min(_WRITTEN, 0.5 * max(map(abs, along)))
+    far = sorted((k for k in range(len(along)) if abs(along[k]) >= smallest), key=lambda k: -abs(along[k]))
     if len(far) > 2 * _MOST:
         return f"{len(far)} axes at once"
     parts = sorted(far[:_MOST])
@@ -224,6 +235,71 @@ def _named(along: tuple[float, ...], names: tuple[str, ...]) -> str:
     return signed.removeprefix("+ ")
 
 
-def _nats(factor: float) -> float:
+def _ecd_of_factor(factor: float) -> float:
     """Return the ECD of one dimension whose squared errors are so many times the stated variance."""
     return 0.5 * (factor - 1.0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Errors of states along one axis, in units of the spread that was stated.
+
+    Attributes
+    ----------
+    shift : Interval
+        Mean error, in stated standard deviations; 0 is right.
+    factor : Interval
+        Variance of the errors about their mean, over the stated one; 1 is right, more is over-confident.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> x = np.random.default_rng(0).normal([0.5, 0.0], [1.0, 2.0], (2000, 2))
+    >>> axes = safecal.gaussian(x, np.zeros((2000, 2)), std=1.0).evaluate().axes
+    >>> [(round(axis.shift.value, 1), round(axis.factor.value)) for axis in axes]
+    [(0.5, 1), (-0.0, 4)]
+    """
+
+    shift: Interval
+    factor: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        return documents.document("axis", {"shift": self.shift.to_dict(), "factor": self.factor.to_dict()})
+
+
+def axes_of(tally: Tally, level: float) -> tuple[Axis, ...]:
+    """Return the axes of Gaussian states; none for others. Rows are taken as independent, and errors as normal."""
+    if tally.axes is None:
+        return ()
+    axes = []
+    alpha = 0.5 * (1.0 - level)
+    clustered = tally.clusters is not None
+    for shift, factor, rows in zip(tally.axes.shift, tally.axes.factor, tally.axes.rows, strict=True):
+        if clustered or not rows > 1.0:
+            method = "none: rows depend on each other" if clustered else "none: one row"
+            axes.append(Axis(*(Interval(float(x), -math.inf, math.inf, level, method) for x in (shift, factor))))
+            continue
+        freedom = float(rows) - 1.0
+        reach = -float(special.stdtrit(freedom, alpha)) * math.sqrt(float(factor) / freedom)
+        low, high = (float(rows * factor / special.chdtri(freedom, p)) for p in (alpha, 1.0 - alpha))
+        axes.append(
+            Axis(
+                Interval(float(shift), float(shift) - reach, float(shift) + reach, level, "t"),
+                Interval(float(factor * rows / freedom), low, high, level, "chi-square"),
+            )
+        )
+    return tuple(axes)
+
+
+def shift_gain(tally: Tally) -> tuple[float, int]:
+    """Return about how much the likelihood gains by a shift of each axis, and the axis that is shifted most."""
+    axes = tally.axes
+    if axes is None or not len(axes.sums):
+        return 0.0, 0
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gains = 0.5 * axes.rows * axes.shift**2 / np.maximum(axes.factor, 1.0)
+    worst = int(np.nanargmax(gains)) if np.isfinite(gains).any() else 0
+    return float(np.nan_to_num(gains[worst])), worst

@@ -10,8 +10,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._sums.drawn import DrawSums
-from .._sums.forecasts import LEVELS, ForecastSums, VectorSums
+from .._sums.forecasts import LEVELS, DrawSums, ForecastSums, VectorSums
 from .._sums.tally import Tally
 from .._types import FloatArray
 from .directions import Direction, least_of_largest
@@ -28,7 +27,7 @@ class Coverage:
     Attributes
     ----------
     level : float
-        How often it is to.
+        How often it should.
     share : Interval
         How often it does, with its exact (Clopper-Pearson) interval.
     width, score : float
@@ -49,7 +48,7 @@ class Correlation:
     Attributes
     ----------
     axes : (int, int)
-        The two.
+        The numbers of the two axes.
     stated : float
         The mean of the stated correlations.
     seen : Interval
@@ -108,36 +107,37 @@ class Vector:
         error = (1.0 - level) / 2.0
         assert tally.axes is not None
         moments = [
-            _moments(float(shift), float(second), worth, error / d, clustered)
+            _bias_and_spread(float(shift), float(second), worth, error / d, clustered)
             for shift, second in zip(tally.axes.shift, np.diagonal(errors), strict=True)
         ]
         reach = (math.sqrt(d) + math.sqrt(-2.0 * math.log(error))) / math.sqrt(worth)
         along = sums.mean("factor") @ vectors
 
         def direction(k: int) -> Direction:
-            found, sign = math.sqrt(values[k]), 1.0 if along[np.abs(along[:, k]).argmax(), k] >= 0.0 else -1.0
-            low, high = found / (1.0 + reach), found / (1.0 - reach) if reach < 1.0 else math.inf
+            factor, sign = math.sqrt(values[k]), 1.0 if along[np.abs(along[:, k]).argmax(), k] >= 0.0 else -1.0
+            low, high = factor / (1.0 + reach), factor / (1.0 - reach) if reach < 1.0 else math.inf
             if k == d - 1:
-                low = found / math.sqrt(least_of_largest(worth, d, error))
+                low = factor / math.sqrt(least_of_largest(worth, d, error))
             ends = (
                 (0.0, math.inf, level, "none: rows depend on each other")
                 if clustered
                 else (low, high, level, "Tracy-Widom" if k == d - 1 else "Davidson-Szarek")
             )
-            return Direction(Interval(found, *ends), tuple((sign * along[:, k]).tolist()), tally.class_names)
+            return Direction(Interval(factor, *ends), tuple((sign * along[:, k]).tolist()), tally.class_names)
 
         pairs = [(i, j) for i in range(d) for j in range(i + 1, d)]
         with np.errstate(all="ignore"):
             scale = np.sqrt(np.diagonal(errors))
-            found, alike = errors / np.outer(scale, scale), (1.0 + stated**2) / (1.0 + sums.mean("stated2"))
+            seen_correlations, alike = errors / np.outer(scale, scale), (1.0 + stated**2) / (1.0 + sums.mean("stated2"))
 
         def correlation(pair: tuple[int, int]) -> Correlation:
-            seen = _correlation(float(found[pair]), worth * float(alike[pair]), error / len(pairs), level, clustered)
+            rows, value = worth * float(alike[pair]), float(seen_correlations[pair])
+            seen = _correlation_interval(value, rows, error / len(pairs), level, clustered)
             return Correlation(pair, float(stated[pair]), seen)
 
         bias, spread = (tuple(replace(pair[k], level=level) for pair in moments) for k in (0, 1))
-        found = tuple(map(correlation, pairs))
-        return cls(bias, spread, direction(d - 1), direction(0), found, tally.class_names)
+        correlations = tuple(map(correlation, pairs))
+        return cls(bias, spread, direction(d - 1), direction(0), correlations, tally.class_names)
 
     @property
     def farthest(self) -> Correlation | None:
@@ -151,8 +151,8 @@ class Vector:
             "axes": [{"bias": b.to_dict(), "spread": s.to_dict()} for b, s in zip(self.bias, self.spread, strict=True)]
         }
         for name in ("largest", "smallest"):
-            one: Direction = getattr(self, name)
-            content[name] = {"factor": one.factor.to_dict(), "along": list(one.along)}
+            direction: Direction = getattr(self, name)
+            content[name] = {"factor": direction.factor.to_dict(), "along": list(direction.along)}
         content["correlations"] = [
             {"axes": list(c.axes), "stated": c.stated, "seen": c.seen.to_dict()} for c in self.correlations
         ]
@@ -173,7 +173,7 @@ class Forecast:
     sharpness : float
         Mean standard deviation of the forecasts; NaN for vectors.
     bias : Interval
-        Mean of outcome less forecast, in units of the stated spread; 0 is right. NaN for vectors, whose axes have one.
+        Mean of outcome less forecast, in units of the stated spread; 0 is right. NaN for vectors: each axis has one.
     spread : Interval
         How many times the stated standard deviations are too small: the root of the mean squared error in their units.
     ranks : ndarray of shape (40,)
@@ -190,8 +190,8 @@ class Forecast:
     >>> import numpy as np
     >>> import safecal
     >>> y_true = 1.5 * np.random.default_rng(0).normal(size=4000)
-    >>> found = safecal.gaussian(y_true, np.zeros(4000), std=1.0).evaluate().forecast
-    >>> round(found.spread.value, 1), round(found.coverage[2].share.value, 2)
+    >>> forecast = safecal.gaussian(y_true, np.zeros(4000), std=1.0).evaluate().forecast
+    >>> round(forecast.spread.value, 1), round(forecast.coverage[2].share.value, 2)
     (1.5, 0.73)
     """
 
@@ -210,37 +210,40 @@ class Forecast:
         """Read it off the sums; None where there are none. Rows are taken as independent."""
         if tally.forecast is None or not tally.forecast.sums[0] > 0.0:
             return None
-        return cls._of(tally.forecast, tally, level)
+        return cls._of_sums(tally.forecast, tally, level)
 
     @classmethod
-    def _of(cls, sums: ForecastSums | VectorSums | DrawSums, tally: Tally, level: float) -> Self:
+    def _of_sums(cls, sums: ForecastSums | VectorSums | DrawSums, tally: Tally, level: float) -> Self:
         weight, square = (float(x) for x in sums.sums[:2])
         n = weight * weight / square
         clustered = tally.clusters is not None
         alpha = 0.5 * (1.0 - level)
-        shares = [_share(sums.held(at) / weight, n, alpha, clustered) for at in LEVELS]
+        shares = [_coverage_interval(sums.held(at) / weight, n, alpha, clustered) for at in LEVELS]
         cell = 1.0 / len(sums.ranks)
         ends = special.bdtrik([alpha, 1.0 - alpha], n, cell) / n if n < 1e5 else np.array([cell, cell])
         if n >= 1e5:
             ends += np.array([-1.0, 1.0]) * special.ndtri(1.0 - alpha) * math.sqrt(cell * (1.0 - cell) / n)
-        where = sums.ranks / weight, (float(ends[0]), float(ends[1]))
+        transform = sums.ranks / weight, (float(ends[0]), float(ends[1]))
         if isinstance(sums, VectorSums | DrawSums):
             held = tuple(Coverage(at, share, math.nan, math.nan) for at, share in zip(LEVELS, shares, strict=True))
             none = Interval(math.nan, math.nan, math.nan, level, "none: a vector has one for each axis")
             if isinstance(sums, DrawSums):
-                each = 1.0 - (1.0 - level) / len(sums.axes)  # so that all axes hold together
+                axis_level = 1.0 - (1.0 - level) / len(sums.axes)  # so that all axes hold together
                 axes = tuple(
-                    replace(cls._of(axis, tally, each), spread=_drawn(sums, k + 1, n, each, clustered))
+                    replace(
+                        cls._of_sums(axis, tally, axis_level),
+                        spread=_spread_of_draws(sums, k + 1, n, axis_level, clustered),
+                    )
                     for k, axis in enumerate(sums.axes)
                 )
-                whole = _drawn(sums, 0, n, level, clustered)
-                return cls(held, math.nan, math.nan, none, whole, *where, axes=axes) if len(axes) > 1 else axes[0]
+                whole = _spread_of_draws(sums, 0, n, level, clustered)
+                return cls(held, math.nan, math.nan, none, whole, *transform, axes=axes) if len(axes) > 1 else axes[0]
             vector = Vector.of(sums, tally, n, level)
-            return cls(held, math.nan, math.nan, none, _whole(sums, n, alpha, clustered), *where, vector)
+            return cls(held, math.nan, math.nan, none, _overall_spread(sums, n, alpha, clustered), *transform, vector)
         widths, scores = (sums.at_levels(part).tolist() for part in (0, 1))
-        coverage = tuple(Coverage(*each) for each in zip(LEVELS, shares, widths, scores, strict=True))
-        bias, spread = _moments(sums.mean("error"), sums.mean("error2"), n, alpha, clustered)
-        return cls(coverage, sums.mean("crps"), sums.mean("spread"), bias, spread, *where)
+        coverage = tuple(Coverage(*at_level) for at_level in zip(LEVELS, shares, widths, scores, strict=True))
+        bias, spread = _bias_and_spread(sums.mean("error"), sums.mean("error2"), n, alpha, clustered)
+        return cls(coverage, sums.mean("crps"), sums.mean("spread"), bias, spread, *transform)
 
     @property
     def said(self) -> str:
@@ -276,7 +279,7 @@ class Forecast:
         )
 
 
-def _share(share: float, n: float, alpha: float, clustered: bool) -> Interval:
+def _coverage_interval(share: float, n: float, alpha: float, clustered: bool) -> Interval:
     level = 1.0 - 2.0 * alpha
     if clustered:
         return Interval(share, 0.0, 1.0, level, "none: rows depend on each other")
@@ -286,35 +289,35 @@ def _share(share: float, n: float, alpha: float, clustered: bool) -> Interval:
     return Interval(share, low, high, level, "Clopper-Pearson")
 
 
-def _moments(mean: float, second: float, n: float, alpha: float, clustered: bool) -> tuple[Interval, Interval]:
+def _bias_and_spread(mean: float, second: float, n: float, alpha: float, clustered: bool) -> tuple[Interval, Interval]:
     """Return bias and spread; the interval of the latter takes errors as normal."""
     level, root = 1.0 - 2.0 * alpha, math.sqrt(second)
     if clustered or n < 2.0:
-        why = "none: rows depend on each other" if clustered else "none: one row"
-        return Interval(mean, -math.inf, math.inf, level, why), Interval(root, 0.0, math.inf, level, why)
+        method = "none: rows depend on each other" if clustered else "none: one row"
+        return Interval(mean, -math.inf, math.inf, level, method), Interval(root, 0.0, math.inf, level, method)
     reach = -float(special.stdtrit(n - 1.0, alpha)) * math.sqrt(max(second - mean * mean, 0.0) / (n - 1.0))
     low, high = (math.sqrt(n * second / float(special.chdtri(n, p))) for p in (alpha, 1.0 - alpha))
     return Interval(mean, mean - reach, mean + reach, level, "t"), Interval(root, low, high, level, "chi-square")
 
 
-def _whole(sums: VectorSums, n: float, alpha: float, clustered: bool) -> Interval:
+def _overall_spread(sums: VectorSums, n: float, alpha: float, clustered: bool) -> Interval:
     """Return the root of NEES over the dimension; its interval takes errors as normal."""
     second = float(np.trace(sums.mean("white"))) / sums.matrices.shape[1]
     if clustered:
         return Interval(math.sqrt(second), 0.0, math.inf, 1.0 - 2.0 * alpha, "none: rows depend on each other")
-    many = n * sums.matrices.shape[1]
-    low, high = (math.sqrt(many * second / float(special.chdtri(many, p))) for p in (alpha, 1.0 - alpha))
+    numbers = n * sums.matrices.shape[1]
+    low, high = (math.sqrt(numbers * second / float(special.chdtri(numbers, p))) for p in (alpha, 1.0 - alpha))
     return Interval(math.sqrt(second), low, high, 1.0 - 2.0 * alpha, "chi-square")
 
 
-def _drawn(sums: DrawSums, place: int, n: float, level: float, clustered: bool) -> Interval:
+def _spread_of_draws(sums: DrawSums, place: int, n: float, level: float, clustered: bool) -> Interval:
     """Return how much farther outcomes lie than draws; a t interval of the log of the ratio, for draws of any shape."""
     distance, own, distance2, own2, both, wide = (sums.distances[place] / sums.sums[0]).tolist()
     ratio = max(distance / own, 0.0)
     root = math.sqrt(ratio)
     if clustered or n < 2.0 or root == 0.0:
-        why = "none: rows depend on each other" if clustered else "none: too few rows"
-        return Interval(root, 0.0, math.inf, level, why)
+        method = "none: rows depend on each other" if clustered else "none: too few rows"
+        return Interval(root, 0.0, math.inf, level, method)
     varies = distance2 - 2.0 * ratio * both + ratio * ratio * own2
     # Never narrower than draws themselves vary: of heavy tails, few outcomes may have shown nothing yet.
     error = math.sqrt(max(varies, ratio * ratio * (wide - own * own), 0.0) / (n - 1.0)) / distance
@@ -322,11 +325,11 @@ def _drawn(sums: DrawSums, place: int, n: float, level: float, clustered: bool) 
     return Interval(root, root / reach, root * reach, level, "t of the log")
 
 
-def _correlation(value: float, n: float, alpha: float, level: float, clustered: bool) -> Interval:
+def _correlation_interval(value: float, n: float, alpha: float, level: float, clustered: bool) -> Interval:
     """Return a correlation with its interval, by the transformation of Fisher."""
     if clustered or not n > 4.0 or math.isnan(value):
-        why = "none: rows depend on each other" if clustered else "none: too few rows"
-        return Interval(value, -1.0, 1.0, level, why)
+        method = "none: rows depend on each other" if clustered else "none: too few rows"
+        return Interval(value, -1.0, 1.0, level, method)
     middle = math.atanh(min(max(value, -1.0 + 1e-15), 1.0 - 1e-15))
     reach = float(special.ndtri(1.0 - alpha)) / math.sqrt(n - 3.0)
     return Interval(value, math.tanh(middle - reach), math.tanh(middle + reach), level, "Fisher")

@@ -1,8 +1,8 @@
 """Temperatures of many keys at once, from their sums and their nodes.
 
 Whether the temperature of a key exceeds ``T`` is one test at ``beta = 1/T``: the surprise that was seen against the one
-that ``p_beta`` expects. The bounds on that difference are those of `keyed`: corrected for skewness, and never narrower
-than the spread that ``p_beta`` claims. Where such a bound is 0, the temperature has its bound.
+that ``p_beta`` expects. The bounds on that difference are those of `sum_bounds`: corrected for skewness, and never
+narrower than the spread that ``p_beta`` claims. Where such a bound is 0, the temperature has its bound.
 
 Between two nodes, values and three derivatives at both ends fix a polynomial of degree seven in log beta, as in
 `nodes`; here for all keys together.
@@ -32,7 +32,7 @@ _STEPS, _EXACT = 100, 1e-12
 _EVEN = 1e-4  # of R: below it, a second derivative drowns in the rounding of the polynomial
 
 
-class At(NamedTuple):
+class ExpectedSurprise(NamedTuple):
     """The surprise that ``p_beta`` expects of each key: its mean, variance and third cumulant.
 
     ``rounding`` is what the mean may be off by.
@@ -60,7 +60,7 @@ class KeyLaw(ABC):
     highest: FloatArray
 
     @abstractmethod
-    def at(self, beta: FloatArray, keys: IndexArray) -> At:
+    def at(self, beta: FloatArray, keys: IndexArray) -> ExpectedSurprise:
         """Return the sums of some keys, each at a beta of its own."""
 
 
@@ -75,8 +75,8 @@ class StateKeys(KeyLaw):
         self.seen = sums[:, COLUMN["sum_excess"]] + self._half
         self.lowest, self.highest = (np.full(len(sums), end) for end in (SMALLEST, LARGEST))
 
-    def at(self, beta: FloatArray, keys: IndexArray) -> At:
-        return At(self._half[keys] / beta, self._variance[keys] / beta**2, self._third[keys] / beta**3)
+    def at(self, beta: FloatArray, keys: IndexArray) -> ExpectedSurprise:
+        return ExpectedSurprise(self._half[keys] / beta, self._variance[keys] / beta**2, self._third[keys] / beta**3)
 
 
 @final
@@ -105,7 +105,7 @@ class NodeKeys(KeyLaw):
             self._size = np.abs(value)
             self._second, self._slopes = second, beta * third / second
             mass = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
-            self._fourth = self._bent_to(mass * most_entropy)
+            self._fourth = self._fourth_power(mass * most_entropy)
             if table.classes:
                 known &= value > 0.0
                 l1 = first / value
@@ -115,7 +115,7 @@ class NodeKeys(KeyLaw):
             d2 = beta**2 * second + beta * first
             d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
         self._ends = np.stack([value, beta * first, d2, d3], axis=2)
-        self._first, self._last = _around(known)
+        self._first, self._last = _known_around_one(known)
         self.lowest = np.full(len(sums), SMALLEST) if table.classes else np.exp(_X[self._first])
         self.highest = np.exp(_X[self._last]) * (BEYOND if table.classes else 1.0)
         self.seen = sums[:, COLUMN["sum_excess"]] - nodes[:, _ONE, 1]
@@ -123,7 +123,7 @@ class NodeKeys(KeyLaw):
             unsurprised = mistakes_by_key(sums)[0] == 0.0
             self.seen = np.where(unsurprised, 0.0, np.maximum(self.seen, 0.0))
 
-    def _bent_to(self, at_zero: FloatArray) -> FloatArray:
+    def _fourth_power(self, at_zero: FloatArray) -> FloatArray:
         """Fit a fourth power below the lowest node: at beta = 0 all classes are alike, and R is known."""
         value, first, second, third = self._lowest_node.T
         d = -NODES[0]
@@ -132,7 +132,7 @@ class NodeKeys(KeyLaw):
         known = np.isfinite(missing) & (np.abs(missing) > 1e-10 * np.abs(at_zero))  # not rounding alone
         return np.where(known, missing / d**4, 0.0)
 
-    def at(self, beta: FloatArray, keys: IndexArray) -> At:
+    def at(self, beta: FloatArray, keys: IndexArray) -> ExpectedSurprise:
         beta = np.maximum(beta, SMALLEST)
         x = np.log(beta)
         first, last = self._first[keys], self._last[keys]
@@ -158,7 +158,7 @@ class NodeKeys(KeyLaw):
             if self._classes:
                 even = derivatives[1] * beta**2 < _EVEN * f[0]
                 if even.any():
-                    flatter = self._even(beta, keys, k, up, u)
+                    flatter = self._even_derivatives(beta, keys, k, up, u)
                     derivatives[1:] = [np.where(even, a, b) for a, b in zip(flatter, derivatives[1:], strict=True)]
             if self._classes and (x < _X[0]).any():
                 below, d = x < _X[0], beta - NODES[0]
@@ -173,9 +173,11 @@ class NodeKeys(KeyLaw):
             r1, r2, r3 = derivatives
             if not self._classes:
                 r1 = np.where((x < _X[first] - _EXACT) | (x > _X[last] + _EXACT), np.nan, r1)
-            return At(-r1, np.maximum(r2, 0.0) * ratios[:, 0], -r3 * ratios[:, 1], _EXACT * self._size[keys, k])
+            return ExpectedSurprise(
+                -r1, np.maximum(r2, 0.0) * ratios[:, 0], -r3 * ratios[:, 1], _EXACT * self._size[keys, k]
+            )
 
-    def _even(
+    def _even_derivatives(
         self, beta: FloatArray, keys: IndexArray, k: IndexArray, up: IndexArray, u: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the second and third derivative where predictions are all but even, from those at the two nodes.
@@ -198,7 +200,7 @@ def _derivative(coefficients: FloatArray, u: FloatArray, order: int) -> FloatArr
     return total
 
 
-def _around(known: BoolArray) -> tuple[IndexArray, IndexArray]:
+def _known_around_one(known: BoolArray) -> tuple[IndexArray, IndexArray]:
     """Return the first and the last node of those that follow one another around beta = 1."""
     below, above = known[:, _ONE::-1], known[:, _ONE:]
     first = _ONE + 1 - np.cumprod(below, axis=1).sum(axis=1)
@@ -240,26 +242,26 @@ class KeyTemperatures:
     ) -> None:
         self._law, self._sums, self._alpha, self._reach = law, sums, alpha, reach
 
-    def _of(self, keys: IndexArray) -> "_Some":
+    def _select(self, keys: IndexArray) -> "_SelectedKeys":
         reach = None if self._reach is None else self._reach[keys]
-        return _Some(self._law(keys), self._sums[keys], self._alpha, reach)
+        return _SelectedKeys(self._law(keys), self._sums[keys], self._alpha, reach)
 
     def beyond(self, temperature: float) -> Hot:
         """Compare every key with a temperature; NaN where the law is not known there."""
         count = len(self._sums)
         if temperature == math.inf:
             return Hot(*[np.full(count, -math.inf)] * 3)
-        found = np.empty((len(Hot._fields), count))
+        ends = np.empty((len(Hot._fields), count))
         for rows in blocks(count):  # what a law holds of a key is more than its sums
-            found[:, rows] = self._of(np.arange(count)[rows]).beyond(temperature)
-        return Hot(*found)
+            ends[:, rows] = self._select(np.arange(count)[rows]).beyond(temperature)
+        return Hot(*ends)
 
     def intervals(self, keys: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the temperature of some keys, and its bounds: 0, infinite, or NaN where there is none."""
-        return self._of(keys).intervals()
+        return self._select(keys).intervals()
 
 
-class _Some:
+class _SelectedKeys:
     """The temperatures of some keys."""
 
     def __init__(self, law: KeyLaw, sums: FloatArray, alpha: float, reach: FloatArray | None) -> None:
@@ -275,21 +277,23 @@ class _Some:
     def _end(self, name: str, beta: FloatArray, keys: IndexArray) -> FloatArray:
         """Return the difference of some keys at a beta each, or one of its bounds."""
         at = self._law.at(beta, keys)
-        some = self._keys.take(keys)
+        selected = self._keys.take(keys)
         with np.errstate(all="ignore"):
             distance = self._law.seen[keys] - at.mean
-            value = np.where(some.impossible, math.inf, distance / some.weight)
+            value = np.where(selected.impossible, math.inf, distance / selected.weight)
             if name == "value":
                 return value
             if self._reach is not None:
-                wider = np.fmax(np.sqrt(at.variance / some.variance), 1.0)
+                wider = np.fmax(np.sqrt(at.variance / selected.variance), 1.0)
                 return value + self._reach[keys] * wider if name == "high" else np.full(len(keys), -math.inf)
-            least = np.where(np.isnan(some.least), np.nan, -at.mean / some.weight)
-        some = some._replace(ecd=value, excess=distance, variance=at.variance, third=at.third, least=least)
+            smallest_ecd = np.where(np.isnan(selected.smallest_ecd), np.nan, -at.mean / selected.weight)
+        selected = selected._replace(
+            ecd=value, excess=distance, variance=at.variance, third=at.third, smallest_ecd=smallest_ecd
+        )
         with np.errstate(all="ignore"):
-            slack = at.rounding / some.weight
+            slack = at.rounding / selected.weight
             side = -1 if name == "low" else +1
-            return some.bounds((self._alpha, side))[0] + side * slack
+            return selected.bounds((self._alpha, side))[0] + side * slack
 
     def intervals(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the temperatures and their bounds."""
@@ -301,8 +305,8 @@ class _Some:
     def _root(self, name: str, keys: IndexArray) -> FloatArray:
         """Return the beta at which a difference is 0; 0 or infinity where none is, NaN where it is not known."""
 
-        def f(x: FloatArray, some: IndexArray) -> FloatArray:
-            return self._end(name, np.exp(x), some)
+        def f(x: FloatArray, some_keys: IndexArray) -> FloatArray:
+            return self._end(name, np.exp(x), some_keys)
 
         low, high = np.log(self._law.lowest[keys]), np.log(self._law.highest[keys])
         f_low, f_high = f(low, keys), f(high, keys)
@@ -327,20 +331,20 @@ def _crossings(
     a, b, f_a, f_b = a.copy(), b.copy(), f_a.copy(), f_b.copy()
     f_a, f_b = np.maximum(f_a, -1e300), np.minimum(f_b, 1e300)
     x, kept = 0.5 * (a + b), np.zeros(len(a))
-    left = np.arange(len(a))
+    open_keys = np.arange(len(a))
     for step in range(_STEPS):
-        i = left
+        i = open_keys
         guess = (a[i] * f_b[i] - b[i] * f_a[i]) / (f_b[i] - f_a[i])
         middle = 0.5 * (a[i] + b[i])
         x[i] = np.where((guess > a[i]) & (guess < b[i]) & (step % 4 != 3), guess, middle)
-        here = f(x[i], keys[i])
-        above = here >= 0.0
+        value = f(x[i], keys[i])
+        above = value >= 0.0
         f_a[i] *= np.where(above & (kept[i] > 0.0), 0.5, 1.0)
         f_b[i] *= np.where(~above & (kept[i] < 0.0), 0.5, 1.0)
         kept[i] = np.where(above, 1.0, -1.0)
-        b[i], f_b[i] = np.where(above, x[i], b[i]), np.where(above, here, f_b[i])
-        a[i], f_a[i] = np.where(above, a[i], x[i]), np.where(above, f_a[i], here)
-        left = i[(b[i] - a[i] > _EXACT * (1.0 + np.abs(x[i]))) & (here != 0.0)]
-        if not len(left):
+        b[i], f_b[i] = np.where(above, x[i], b[i]), np.where(above, value, f_b[i])
+        a[i], f_a[i] = np.where(above, a[i], x[i]), np.where(above, f_a[i], value)
+        open_keys = i[(b[i] - a[i] > _EXACT * (1.0 + np.abs(x[i]))) & (value != 0.0)]
+        if not len(open_keys):
             break
     return x

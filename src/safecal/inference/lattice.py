@@ -30,7 +30,7 @@ _ALIKE = 0.01  # log-odds in which rows of one place may differ and be taken tog
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _SurpriseRows:
     """Rows: how many, their log-odds, and what a surprise of theirs adds to the sum."""
 
     n: FloatArray
@@ -55,8 +55,8 @@ class _Grid:
     step: float
     below: int  # places on it that lie below the sum seen
     seen: float  # the sum seen, in steps
-    sharp: _Part  # with sizes that are whole numbers of steps
-    smooth: _Part | None
+    sharp: _SurpriseRows  # with sizes that are whole numbers of steps
+    smooth: _SurpriseRows | None
 
 
 @final
@@ -71,7 +71,7 @@ class Lattice:
 
     def __init__(self, points: Points) -> None:
         with np.errstate(over="ignore"):
-            self._all = _Part(points.n, points.L, points.w * points.L)
+            self._all = _SurpriseRows(points.n, points.L, points.w * points.L)
         self._wrong = points.wrong
         self._grids: dict[int, _Grid] = {}
 
@@ -90,13 +90,19 @@ class Lattice:
         Tails
             The atom at the sum seen is in both, unless the law is smooth.
         """
-        grid = self._grid(self._all.odds(beta, tilt))
-        mass = _mass(grid, beta, tilt)
+        odds = self._all.odds(beta, tilt)
+        if not float(self._all.variance(odds).sum()) > 0.0:  # so sure that the tilted sum is one number: that seen
+            seen = float(self._all.n[self._wrong] @ self._all.x[self._wrong])
+            change = self._all.change(odds, self._all.odds(beta, 0.0)) - tilt * seen
+            smaller = math.exp(min(change, 0.0))
+            return Tails(smaller, 1.0) if tilt > 0.0 else Tails(1.0, smaller)
+        grid = self._grid(odds)
+        mass = _probabilities(grid, beta, tilt)
         change = -tilt * grid.seen * grid.step
         for part in (grid.sharp, grid.smooth):
             if part is not None:
                 change += part.change(part.odds(beta, tilt), part.odds(beta, 0.0))
-        return _summed(mass, grid, tilt, math.exp(min(change, 700.0)))
+        return _tails_at_seen(mass, grid, tilt, math.exp(min(change, 700.0)))
 
     def _grid(self, odds: FloatArray) -> _Grid:
         """Return a grid for a tilted law; the same one for laws of similar spread, so that tails change smoothly."""
@@ -106,7 +112,7 @@ class Lattice:
         if number not in self._grids:
             left, right = self._reach(odds, spread)
             widest = 2.0 ** (0.25 * number) / spread  # of the laws that this grid serves
-            self._grids[number] = self._made(left * widest, right * widest, variance, special.expit(odds))
+            self._grids[number] = self._make_grid(left * widest, right * widest, variance, special.expit(odds))
         return self._grids[number]
 
     def _reach(self, odds: FloatArray, spread: float) -> tuple[float, float]:
@@ -120,10 +126,10 @@ class Lattice:
             ends.append(max(farthest, spread))
         return min(ends[0], seen + 0.01 * spread), ends[1]
 
-    def _made(self, left: float, right: float, variance: FloatArray, chance: FloatArray) -> _Grid:
+    def _make_grid(self, left: float, right: float, variance: FloatArray, chance: FloatArray) -> _Grid:
         n, L, x = self._all.n, self._all.L, self._all.x
         step = (left + right) / _SIZE
-        small = self._small(variance)
+        small = self._smooth_sizes(variance)
         hidden = math.sqrt(float(variance[small].sum())) < step  # they are too small for the grid to show
         sharp, seen = ~small, self._wrong & ~small
         gap = (n * (self._wrong - chance))[sharp]  # seen minus expected: what the grid must not move
@@ -136,12 +142,12 @@ class Lattice:
         if hidden or not small.any():
             total = float(np.rint(total))
         else:
-            smooth = _Part(n[small], L[small], x[small])
+            smooth = _SurpriseRows(n[small], L[small], x[small])
             total += float(n[self._wrong & small] @ x[self._wrong & small]) / step
         below = int(_SIZE * left / (left + right))
-        return _Grid(step, below, total, _together(n[sharp], L[sharp], place[sharp], step), smooth)
+        return _Grid(step, below, total, _pool_rows(n[sharp], L[sharp], place[sharp], step), smooth)
 
-    def _small(self, variance: FloatArray) -> BoolArray:
+    def _smooth_sizes(self, variance: FloatArray) -> BoolArray:
         """Tell the sizes that are small against the spread of the whole and that together are a normal law."""
         order = np.argsort(self._all.x)
         x, below = self._all.x[order], np.sqrt(np.cumsum(variance[order]))
@@ -152,7 +158,7 @@ class Lattice:
         return small
 
 
-def _together(n: FloatArray, L: FloatArray, place: FloatArray, step: float) -> _Part:
+def _pool_rows(n: FloatArray, L: FloatArray, place: FloatArray, step: float) -> _SurpriseRows:
     """Take rows together that stand on the same place and have nearly the same log-odds."""
     keep = place > 0.0
     n, L, place = n[keep], L[keep], place[keep]
@@ -160,19 +166,19 @@ def _together(n: FloatArray, L: FloatArray, place: FloatArray, step: float) -> _
     _, first, index = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     index = index.reshape(-1)
     total: FloatArray = np.bincount(index, weights=n).astype(np.float64)
-    return _Part(total, np.bincount(index, weights=n * L) / total, place[first] * step)
+    return _SurpriseRows(total, np.bincount(index, weights=n * L) / total, place[first] * step)
 
 
-def _mass(grid: _Grid, beta: float, tilt: float) -> FloatArray:
+def _probabilities(grid: _Grid, beta: float, tilt: float) -> FloatArray:
     """Return the probabilities of the tilted law, from the lowest place of the grid on."""
     part = grid.sharp
     odds, place = part.odds(beta, tilt), np.rint(part.x / grid.step)
     turned = odds > 0.0  # counted from their other end, so that every series converges
     small = -np.abs(odds)
-    log = _series(np.where(turned, -place, place), small, part.n)
+    log = _log_transform(np.where(turned, -place, place), small, part.n)
     log = log - float(part.n @ np.log1p(np.exp(small)))
     if grid.smooth is not None:
-        log = log + _cumulants(grid.smooth, grid.smooth.odds(beta, tilt), grid.step)
+        log = log + _smooth_transform(grid.smooth, grid.smooth.odds(beta, tilt), grid.step)
     start = round(float(part.n[turned] @ place[turned]))
     from scipy import fft  # here, since most evaluations need none
 
@@ -180,15 +186,15 @@ def _mass(grid: _Grid, beta: float, tilt: float) -> FloatArray:
     return mass
 
 
-def _series(place: FloatArray, small: FloatArray, n: FloatArray) -> AnyArray:
+def _log_transform(place: FloatArray, small: FloatArray, n: FloatArray) -> AnyArray:
     """Return the transform of ``n log(1 + odds x**place)``, summed."""
     terms = np.ceil(_OUTSIDE / np.maximum(-small, 1e-300))
     quick = terms <= _TERMS
     counts = terms[quick].astype(np.int64)
-    which = np.repeat(np.flatnonzero(quick), counts)
-    power = np.arange(1, len(which) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
-    value = n[which] * np.exp(power * small[which]) / np.where(power % 2 == 1, power, -power)
-    index = power * place.astype(np.int64)[which] % _SIZE
+    row = np.repeat(np.flatnonzero(quick), counts)
+    power = np.arange(1, len(row) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
+    value = n[row] * np.exp(power * small[row]) / np.where(power % 2 == 1, power, -power)
+    index = power * place.astype(np.int64)[row] % _SIZE
     from scipy import fft  # here, since most evaluations need none
 
     log: AnyArray = fft.rfft(np.bincount(index, weights=value, minlength=_SIZE))
@@ -201,7 +207,7 @@ def _series(place: FloatArray, small: FloatArray, n: FloatArray) -> AnyArray:
     return log
 
 
-def _cumulants(part: _Part, odds: FloatArray, step: float) -> AnyArray:
+def _smooth_transform(part: _SurpriseRows, odds: FloatArray, step: float) -> AnyArray:
     """Return the logarithm of the transform of a smooth law, from its first four cumulants."""
     size, p = part.x / step, special.expit(odds)
     v = p * (1.0 - p)
@@ -213,13 +219,13 @@ def _cumulants(part: _Part, odds: FloatArray, step: float) -> AnyArray:
     return log
 
 
-def _summed(mass: FloatArray, grid: _Grid, tilt: float, factor: float) -> Tails:
+def _tails_at_seen(mass: FloatArray, grid: _Grid, tilt: float, factor: float) -> Tails:
     """Undo the tilt, and sum the smaller tail; the other one is what is left."""
     at = grid.below
     beyond = grid.seen - round(grid.seen)
     side = 1.0 if tilt > 0.0 else -1.0
-    here = mass[at:] if tilt > 0.0 else mass[at::-1]
-    terms = here * np.exp(-abs(tilt) * grid.step * (np.arange(len(here)) - side * beyond))
+    beyond_seen = mass[at:] if tilt > 0.0 else mass[at::-1]
+    terms = beyond_seen * np.exp(-abs(tilt) * grid.step * (np.arange(len(beyond_seen)) - side * beyond))
     atom = max(float(terms[0]), 0.0)
     if grid.smooth is None:
         smaller = factor * max(float(terms.sum()), 0.0)
@@ -243,7 +249,7 @@ def exact_tails(predictions: Predictions, weight: AnyArray | None, observed: flo
     """
     if predictions.n > _ROWS:
         return None
-    laws = _laws(predictions, weight)
+    laws = _laws_of_sets(predictions, weight)
     return None if laws is None else _convolved(laws, observed)
 
 
@@ -268,12 +274,12 @@ def _pooled(support: FloatArray, mass: FloatArray) -> tuple[FloatArray, FloatArr
     order = support.argsort(kind="stable")
     support, mass = support[order], mass[order]
     with np.errstate(over="ignore", invalid="ignore"):
-        new = np.concatenate([[True], np.diff(support) > 1e-11 * (1.0 + np.abs(support[1:]))])
-    starts = np.flatnonzero(new)
+        is_new = np.concatenate([[True], np.diff(support) > 1e-11 * (1.0 + np.abs(support[1:]))])
+    starts = np.flatnonzero(is_new)
     return support[starts], np.add.reduceat(mass, starts)
 
 
-def _laws(predictions: Predictions, weight: AnyArray | None) -> list[tuple[FloatArray, FloatArray]] | None:
+def _laws_of_sets(predictions: Predictions, weight: AnyArray | None) -> list[tuple[FloatArray, FloatArray]] | None:
     """Return values and probabilities of the sum over each set of equal rows; None when there are too many sets."""
     if len(np.unique(predictions.gaps(slice(0, 1000)), axis=0)) > _SETS:
         return None  # the usual case, found without a look at all the rows
@@ -285,19 +291,19 @@ def _laws(predictions: Predictions, weight: AnyArray | None) -> list[tuple[Float
     distinct, count = np.unique(gaps, axis=0, return_counts=True)
     if len(distinct) > _SETS:
         return None
-    found, points = [], 1.0
+    laws, points = [], 1.0
     for row, repeats in zip(distinct, count.tolist(), strict=True):
         scale, row = (float(row[0]), row[1:]) if weight is not None else (1.0, row)
         likely = row[np.isfinite(row)]
-        law = _repeated(scale * likely, likely, repeats)
+        law = _law_of_equal_rows(scale * likely, likely, repeats)
         if law is None:
             return None
         points *= len(law[0])
-        found.append(law)
-    return found if points <= 64 * _POINTS else None
+        laws.append(law)
+    return laws if points <= 64 * _POINTS else None
 
 
-def _repeated(values: FloatArray, gaps: FloatArray, repeats: int) -> tuple[FloatArray, FloatArray] | None:
+def _law_of_equal_rows(values: FloatArray, gaps: FloatArray, repeats: int) -> tuple[FloatArray, FloatArray] | None:
     """Return the law of the sum over ``repeats`` equal rows: no surprise, or one of ``values`` with odds exp(-gap)."""
     odds = np.exp(-gaps)
     if len(values) == 0:
@@ -323,25 +329,22 @@ def _repeated(values: FloatArray, gaps: FloatArray, repeats: int) -> tuple[Float
 
 
 def listed_tails(points: Points, observed: float) -> tuple[float, float] | None:
-    """Return both tails of the weighted sum of surprises of two-class rows, as `exact_tails` does."""
-    counts = np.rint(points.n)
-    if (np.abs(points.n - counts) > 1e-6 * counts).any():
-        return None  # a point stands for a part of a row: their values are not all known
-    pairs = np.stack([_rounded(points.L), _rounded(points.w)], axis=1)
+    """Return both tails of the weighted sum of surprises of two-class rows; a point must stand for whole rows."""
+    pairs = np.stack([_without_last_digits(points.L), _without_last_digits(points.w)], axis=1)
     distinct, index = np.unique(pairs, axis=0, return_inverse=True)
     if len(distinct) > _SETS:
         return None
-    repeats = np.bincount(index.reshape(-1), weights=counts).astype(np.int64)
+    repeats = np.bincount(index.reshape(-1), weights=np.rint(points.n)).astype(np.int64)
     laws, size = [], 1.0
     for (L, w), count in zip(distinct.tolist(), repeats.tolist(), strict=True):
-        law = _repeated(np.array([w * L]), np.array([L]), count)
+        law = _law_of_equal_rows(np.array([w * L]), np.array([L]), count)
         assert law is not None
         size *= len(law[0])
         laws.append(law)
     return _convolved(laws, observed) if size <= 64 * _POINTS else None
 
 
-def _rounded(values: FloatArray) -> FloatArray:
+def _without_last_digits(values: FloatArray) -> FloatArray:
     """Take away the last digits, in which equal values may differ after they were summed."""
     mantissa, exponent = np.frexp(values)
     return np.asarray(np.ldexp(mantissa.round(11), exponent))

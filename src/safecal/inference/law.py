@@ -57,15 +57,15 @@ def normal_score(probability: float) -> float:
 class Law(ABC):
     """The summed surprise that was seen, and how it would be distributed under each beta."""
 
-    __slots__ = ("_beta", "mass", "one", "seen", "unit")
+    __slots__ = ("_beta", "at_one", "mass", "seen", "unit")
 
     seen: float  # the sum, weighted
     mass: float  # sum of the weights
-    one: Tilt  # at beta = 1
+    at_one: Tilt  # at beta = 1
     unit: float  # of the weights
 
-    def __init__(self, seen: float, mass: float, one: Tilt, unit: float = 1.0) -> None:
-        self.seen, self.mass, self.one, self.unit = seen, mass, one, unit
+    def __init__(self, seen: float, mass: float, at_one: Tilt, unit: float = 1.0) -> None:
+        self.seen, self.mass, self.at_one, self.unit = seen, mass, at_one, unit
         self._beta: float | None = None
 
     @abstractmethod
@@ -75,6 +75,14 @@ class Law(ABC):
     @abstractmethod
     def tails(self, beta: float) -> Tails:
         """Return both tails of the summed surprise under ``p_beta``, at the sum seen."""
+
+    def rarest_chances(self, beta: float) -> tuple[float, float] | None:
+        """Return how probable surprises are where they are rarest, and their absence; None where rows do not tell."""
+        return None
+
+    def spread(self, beta: float) -> tuple[float, float] | None:
+        """Return the sums of standard deviations and of squared excess, weighted; None where rows do not tell."""
+        return None
 
     @property
     @abstractmethod
@@ -99,7 +107,7 @@ class Law(ABC):
         return self._beta
 
     def _estimate(self) -> float:
-        if not self.one.information > 0.0:
+        if not self.at_one.information > 0.0:
             return math.nan
         if self.unsurprised:
             return math.inf
@@ -109,7 +117,7 @@ class Law(ABC):
         """Return the ECD of the model if ``p_beta`` is the truth."""
         smallest, largest = self.range
         mean = self.at(min(max(beta, smallest), largest)).mean
-        return (mean - self.one.mean) / self.mass
+        return (mean - self.at_one.mean) / self.mass
 
     def bound(self, alpha: float, side: int) -> float:
         """Return the smallest beta (``side`` -1) or the largest (+1) that a test of level alpha does not rule out."""
@@ -126,18 +134,18 @@ class Law(ABC):
             return normal_score(tails.lower if side < 0 else tails.upper) - wanted
 
         middle = math.log(min(max(self.beta, smallest), largest))
-        first = middle + side * self._width(wanted)
-        found = _crossing(beyond_wanted, middle, math.log(end), first, beyond)
-        if found == math.exp(middle):  # nothing but the end of the range is left
-            return self.beta if self.reaches else found
-        return found
+        first = middle + side * self._likely_distance(wanted)
+        beta_bound = _crossing_outward(beyond_wanted, middle, math.log(end), first, beyond)
+        if beta_bound == math.exp(middle):  # nothing but the end of the range is left
+            return self.beta if self.reaches else beta_bound
+        return beta_bound
 
     @property
     def reaches(self) -> bool:
         """Whether its range is all that can be: not of densities, which are known for some temperatures only."""
         return self.range[0] <= _ALL
 
-    def _width(self, score: float) -> float:
+    def _likely_distance(self, score: float) -> float:
         """Return about how far a bound lies from the estimate, in log beta."""
         if not 0.0 < self.beta < math.inf:
             return 1.0
@@ -158,28 +166,28 @@ def solve(at: Callable[[float], Tilt], seen: float, low: float, high: float) -> 
     x, before = 0.0, 0.0
     for _ in range(_STEPS):
         try:
-            here = at(math.exp(x))
+            tilt = at(math.exp(x))
         except UnavailableError:  # so flat a law does not exist: the root lies above
             a = x
             x = 0.5 * (a + b)
             continue
-        gap = here.mean - seen
+        gap = tilt.mean - seen
         a, b = (x, b) if gap > 0.0 else (a, x)
-        slope = math.exp(x) * here.information
+        slope = math.exp(x) * tilt.information
         step = x + gap / slope if slope > 0.0 else math.inf
         if not a < step < b:
             step = 0.5 * (a + b)
             before = 0.0
         length = abs(step - x)
         # Newton steps shrink with their square: so much shorter the next one would be.
-        after = length**3 / before**2 if length < min(before, _CLOSE) else length
-        if after < _EXACT or b - a < _EXACT:
+        next_length = length**3 / before**2 if length < min(before, _CLOSE) else length
+        if next_length < _EXACT or b - a < _EXACT:
             return math.exp(step)
         x, before = step, length
     return math.exp(x)
 
 
-def _crossing(f: Callable[[float], float], middle: float, end: float, first: float, beyond: float) -> float:
+def _crossing_outward(f: Callable[[float], float], middle: float, end: float, first: float, beyond: float) -> float:
     """Find where an increasing score is 0 on the way from the middle to the end; ``beyond`` where it is nowhere."""
     inner, f_inner = middle, -math.inf
     outer, f_outer = first, math.nan
@@ -211,14 +219,14 @@ def crossing(f: Callable[[float], float], inner: float, f_inner: float, outer: f
         x = (inner * f_outer - outer * f_inner) / (f_outer - f_inner)
         if not min(inner, outer) < x < max(inner, outer):
             x = 0.5 * (inner + outer)
-        here = f(x)
-        if abs(here) < _NARROW or abs(outer - inner) < 1e-13 * (1.0 + abs(x)):
+        score = f(x)
+        if abs(score) < _NARROW or abs(outer - inner) < 1e-13 * (1.0 + abs(x)):
             return math.exp(x)
-        if here >= 0.0:
-            outer, f_outer, f_inner = x, here, 0.5 * f_inner if kept > 0 else f_inner
+        if score >= 0.0:
+            outer, f_outer, f_inner = x, score, 0.5 * f_inner if kept > 0 else f_inner
             kept = 1
         else:
-            inner, f_inner, f_outer = x, here, 0.5 * f_outer if kept < 0 else f_outer
+            inner, f_inner, f_outer = x, score, 0.5 * f_outer if kept < 0 else f_outer
             kept = -1
     return math.exp(0.5 * (inner + outer))
 
@@ -231,16 +239,18 @@ class StatesLaw(Law):
         self._variance, self._third = summary.sum_varentropy_weight2, summary.sum_third_cumulant_weight3
         half = summary.sum_varentropy  # d / 2 a row: what half of NEES is expected to be
         self._weighted = summary.weight2 != summary.weight - summary.weight_impossible
-        one = Tilt(0.0, half, half, self._variance, self._third)
-        super().__init__(summary.sum_excess + half, summary.weight - summary.weight_impossible, one)
+        at_one = Tilt(0.0, half, half, self._variance, self._third)
+        super().__init__(summary.sum_excess + half, summary.weight - summary.weight_impossible, at_one)
 
     @property
     def method(self) -> str:
         return "Pearson III" if self._weighted else "exact chi-square"
 
     def at(self, beta: float) -> Tilt:
-        one = self.one
-        return Tilt(0.0, one.mean / beta, one.information / beta**2, self._variance / beta**2, self._third / beta**3)
+        at_one = self.at_one
+        return Tilt(
+            0.0, at_one.mean / beta, at_one.information / beta**2, self._variance / beta**2, self._third / beta**3
+        )
 
     def tails(self, beta: float) -> Tails:
         at = self.at(beta)

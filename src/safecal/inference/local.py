@@ -15,7 +15,7 @@ from .._steady import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
-from .ranges import NUMBERS, SHOWN, SUSPECTED, Unbounded, bounded_ranges
+from .ranges import NUMBERS, SHOWN, SUSPECTED, Evenness, Unbounded, bounded_ranges
 from .results import Interval
 
 __all__ = ["Local", "Range"]
@@ -44,7 +44,7 @@ class Range:
     ecd : Interval
         ECD of these rows; the bounds of all ranges hold together.
     at_least : float
-        A lower bound on it that is less firm: where it is above 0, over-confidence may be suspected.
+        A lower bound on it that is less firm: where it is above 0, over-confidence can be suspected.
     dimensions : float
         Two nats of varentropy each, at least one: what limits in nats a dimension are multiplied by.
 
@@ -90,6 +90,9 @@ class Local:
         Smallest share of the rows that a range may hold.
     class_names : tuple of str
         What the classes are called, where they have names.
+    uneven : bool
+        Whether calibration differs along the predictions, by one test of all of them together: ranges beyond their
+        limit are then suspected, though the bound of none of them shows it.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Local:
     min_share: float
     class_names: tuple[str, ...] = ()
     _waiting: Unbounded | None = None  # until the bounds of all ranges are asked for
+    _uneven: bool | tuple[Tally, float] = False  # what to test, and how often it may err, until it is asked for
 
     @classmethod
     def of(cls, tally: Tally, level: float = 0.95, min_share: float = 0.05) -> Self:
@@ -129,8 +133,10 @@ class Local:
             The ranges, with their bounds.
         """
         error = (1.0 if tally.directions is None else 0.5) * SHOWN * (1.0 - level)
-        found = bounded_ranges(tally, error, min_share, SUSPECTED * (1.0 - level))
-        return cls(found.on, found.numbers, error, min_share, tally.class_names if found.on else (), found.waiting)
+        ranges = bounded_ranges(tally, error, min_share, SUSPECTED * (1.0 - level))
+        names = tally.class_names if ranges.on else ()
+        uneven = (tally, 1.0 - level) if ranges.on else False
+        return cls(ranges.on, ranges.numbers, error, min_share, names, ranges.waiting, uneven)
 
     @property
     def numbers(self) -> FloatArray:
@@ -140,6 +146,17 @@ class Local:
             self._numbers[:, _BOUNDS] = np.stack(waiting.bounds(), axis=1)
             object.__setattr__(self, "_waiting", None)
         return self._numbers
+
+    @property
+    def uneven(self) -> bool:
+        """Whether calibration differs along the predictions, by one test of all of them together."""
+        uneven = self._uneven  # read once: another thread may be here as well
+        if not isinstance(uneven, bool):
+            tally, level = uneven
+            evenness = Evenness.of(tally)
+            uneven = evenness is not None and evenness.p_value() < level
+            object.__setattr__(self, "_uneven", uneven)
+        return uneven
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -184,12 +201,13 @@ class Local:
         return [self._range(row) for row in numbers]
 
     def _range(self, numbers: FloatArray) -> Range:
-        label, low, high, n, share, predicted, observed, many, ecd, *bounds = numbers.tolist()
-        least, most, at_least = bounds
+        label, low, high, n, share, predicted, observed, dimensions, ecd, *bounds = numbers.tolist()
+        ecd_low, ecd_high, at_least = bounds
         level = 1.0 - 2.0 * self.error / len(self)
+        interval = Interval(ecd, ecd_low, ecd_high, level, "from cells")
         return Range(
-            self.on, self._label(label), low, high, round(n), share, predicted, observed,
-            Interval(ecd, least, most, level, "from cells"), at_least, many,
+            on=self.on, label=self._label(label), low=low, high=high, n=round(n), share=share, predicted=predicted,
+            observed=observed, ecd=interval, at_least=at_least, dimensions=dimensions,
         )  # fmt: skip
 
     def _label(self, number: float) -> int | str | None:
@@ -233,6 +251,7 @@ class Local:
         if not isinstance(other, Local):
             return NotImplemented
         same = (self.on, self.error, self.min_share) == (other.on, other.error, other.min_share)
+        same = same and self.uneven == other.uneven
         return same and np.array_equal(self.numbers, other.numbers, equal_nan=True)
 
     __hash__ = None  # type: ignore[assignment]
@@ -248,11 +267,11 @@ class Local:
         list of dict
             With the keys that `column` names, and ``on``.
         """
-        found = [{"on": self.on, **dict(zip(NUMBERS, row, strict=True))} for row in self.numbers.tolist()]
-        for row in found:
+        rows = [{"on": self.on, **dict(zip(NUMBERS, row, strict=True))} for row in self.numbers.tolist()]
+        for row in rows:
             row["label"] = self._label(row["label"])
             row["n"] = round(row["n"])
-        return found
+        return rows
 
     def to_frame(self, library: str | None = None) -> Any:
         """Return the ranges as a DataFrame, one row each.
@@ -260,7 +279,7 @@ class Local:
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Whose; by default that of pandas where it is installed, else that of Polars.
+            By default pandas where it is installed, else Polars.
 
         Returns
         -------
@@ -299,7 +318,7 @@ class Local:
         """Return a JSON document."""
         ranges = [{name: documents.number(x) for name, x in row.items()} for row in self._plain()]
         content = {"on": self.on, "ranges": ranges, "error": self.error, "min_share": self.min_share}
-        content["class_names"] = list(self.class_names)
+        content |= {"class_names": list(self.class_names), "uneven": self.uneven}
         return documents.document("local", content)
 
     def _plain(self) -> Iterator[dict[str, float]]:
@@ -308,16 +327,16 @@ class Local:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("local", document, _FIELDS)
-        numbers = np.array([[row[name] for name in NUMBERS] for row in found["ranges"]], dtype=np.float64)
+        fields = documents.read("local", document, _FIELDS, {"uneven": documents.flag})
+        numbers = np.array([[row[name] for name in NUMBERS] for row in fields["ranges"]], dtype=np.float64)
         local = cls(
-            found["on"], numbers.reshape(-1, len(NUMBERS)), found["error"], found["min_share"],
-            tuple(found["class_names"]),
+            fields["on"], numbers.reshape(-1, len(NUMBERS)), fields["error"], fields["min_share"],
+            tuple(fields["class_names"]), _uneven=fields.get("uneven", False),
         )  # fmt: skip
         labels = local.column("label")
         labels = labels[~np.isnan(labels)]
         documents.every((
-            (bool(local.on) == bool(len(local)), "must say what its ranges are `on`, where it has ranges"),
+            (bool(local.on) == bool(len(local)), "must say what it is `on` exactly where it has ranges"),
             (
                 not local.class_names or not (labels >= len(local.class_names)).any(),
                 "must have a name in `class_names` for every `label` of its ranges",
@@ -326,7 +345,7 @@ class Local:
                 not (local.column("low") > local.column("high")).any()
                 and not (local.column("low") < 0.0).any()
                 and (local.on in ("spread", "width", "perplexity") or not (local.column("high") > 1.0).any()),
-                "must have ranges from `low` to `high`, of what they are `on`",
+                "must have ranges whose `low` and `high` fit what they are `on`",
             ),
             (
                 not (local.column("ecd_low") > local.column("ecd_high")).any(),

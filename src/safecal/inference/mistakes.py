@@ -3,7 +3,7 @@
 Nats and temperatures are blind to rare events: predicted 18 times too seldom, they cost hundredths of a nat. The ratio
 of what happened to what was announced is not.
 
-Where rows come in clusters, the rule is that of `dependence`, for sums of mistakes seen less mistakes announced times
+Where rows come in clusters, the rule is that of `clustered`, for sums of mistakes seen less mistakes announced times
 the ratio. What yes-or-no outcomes would spread on their own is known from what was announced: at a ratio r, announced
 times r if rows are independent; if those of a cluster move as one, at most its weight times as much.
 """
@@ -20,13 +20,22 @@ from .. import documents
 from .._steady import steadied
 from .._sums.clusters import BASE
 from .._sums.nodes import Nodes
-from .._sums.summary import COLUMN
+from .._sums.summary import COLUMN, Summary
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
-from .dependence import Ends, Sums, by_key, null_distance, of_pairs
+from .clustered import ClusterSums, by_key, null_distance, of_pairs
 from .results import Interval
+from .sum_bounds import Ends
 
-__all__ = ["Mistakes", "clustered_ratios", "heaviest_weight", "mistakes_by_key", "ratio_bounds"]
+__all__ = [
+    "Mistakes",
+    "clustered_ratios",
+    "doubt_of_outcomes",
+    "heaviest_weight",
+    "mistakes_by_key",
+    "mistakes_text",
+    "ratio_bounds",
+]
 
 
 @final
@@ -77,13 +86,13 @@ class Mistakes:
         if s.sum_correct is None or s.sum_confidence is None:
             return None
         seen, announced = max(s.weight - s.sum_correct, 0.0), max(s.weight - s.sum_confidence, 0.0)
-        square, heaviest = (seen, 1.0) if not tally.weighted else _weights(tally, seen)
+        square, heaviest = (seen, 1.0) if not tally.weighted else _squared_and_largest_weight(tally, seen)
         alpha = 0.5 * (1.0 - level)
         value = seen / announced if announced > 0.0 else math.inf if seen > 0.0 else math.nan
         clusters = tally.clusters
         if clusters is not None:
-            every = np.zeros(len(clusters), dtype=np.intp), np.arange(len(clusters)), clusters.sums, 1
-            low, high = (float(x[0]) for x in clustered_ratios(*every, alpha))
+            all_clusters = np.zeros(len(clusters), dtype=np.intp), np.arange(len(clusters)), clusters.sums, 1
+            low, high = (float(x[0]) for x in clustered_ratios(*all_clusters, alpha))
             low = 0.0 if math.isnan(low) else low  # none was announced: how many were made says nothing of a ratio
             return cls(seen, announced, Interval(value, low, high, level, f"t on {len(clusters)} clusters"))
         bounds = ratio_bounds(np.array([seen]), np.array([square]), np.array([announced]), alpha, heaviest)
@@ -99,9 +108,27 @@ class Mistakes:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        some = documents.between(0.0)
-        fields = {"seen": some, "announced": some, "ratio": Interval.from_dict}
+        not_negative = documents.between(0.0)
+        fields = {"seen": not_negative, "announced": not_negative, "ratio": Interval.from_dict}
         return cls(**documents.read("mistakes", document, fields))
+
+
+_ANNOUNCED = 30.0  # mistakes, of which a model that means what it says makes some
+
+
+def doubt_of_outcomes(mistakes: Mistakes | None, s: Summary) -> list[str]:
+    """Ask whether outcomes are the model's own predictions, where no mistake was made and many were announced."""
+    if mistakes is None or not s.weight2 > 0.0 or mistakes.seen > 1e-9 * mistakes.announced:
+        return []
+    if mistakes.announced * s.weight / s.weight2 < _ANNOUNCED:  # in rows of equal weight
+        return []
+    announced = mistakes_text(mistakes.announced)
+    return [f"It made no mistake where it announced {announced}: are the outcomes its own predictions?"]
+
+
+def mistakes_text(number: float) -> str:
+    """Write how many mistakes there are; by weight, or where they are announced, that need not be whole."""
+    return f"{number:.0f}" if number >= 10.0 or number == round(number) else f"{number:.2g}"
 
 
 def ratio_bounds(
@@ -126,7 +153,7 @@ def mistakes_by_key(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.maximum(made, 0.0), np.maximum(weight - sums[:, COLUMN["sum_confidence"]], 0.0)
 
 
-def _weights(tally: Tally, seen: float) -> tuple[float, float]:
+def _squared_and_largest_weight(tally: Tally, seen: float) -> tuple[float, float]:
     """Return the sum of the squared weights of mistakes, and the largest weight."""
     points, heaviest = tally.points, heaviest_weight(tally)
     if points is not None and len(points.w):
@@ -179,17 +206,18 @@ def clustered_ratios(
         square = heavy * np.maximum(seen * (1.0 - 2.0 * r * q) + r * r * announced * q, 0.0)
         centred = seen - r * announced
         moved = np.sqrt(np.maximum(weight * announced, own))
-        found = Sums.of(centred, own, moved, square, key, size).times(times)
+        cluster_sums = ClusterSums.of(centred, own, moved, square, key, size).times(times)
         mass, mass2, mixed = (
             times * by_key(x, key, size) for x in (announced, announced * announced, centred * announced)
         )
-        t = -special.stdtrit(found.freedom, alpha)
-        spread = t * np.sqrt(found.seen()) / mass
-        down, up = _distance(ratio, mass, t, found.floor(1.0 - chance)), _distance(ratio, mass, t, found.floor(chance))
-        root = null_distance(mass, t, mass2, mixed, found.squares)
-        told = np.isfinite(found.freedom)
-        low = np.where(told, np.maximum(ratio - np.fmax(down[0], spread), 0.0), 0.0)
-        high = np.where(told, ratio + np.fmax(np.fmax(up[1], spread), root), math.inf)
+        t = -special.stdtrit(cluster_sums.freedom, alpha)
+        spread = t * np.sqrt(cluster_sums.seen()) / mass
+        down = _distance(ratio, mass, t, cluster_sums.floor(1.0 - chance))
+        up = _distance(ratio, mass, t, cluster_sums.floor(chance))
+        root = null_distance(mass, t, mass2, mixed, cluster_sums.squares)
+        enough = np.isfinite(cluster_sums.freedom)
+        low = np.where(enough, np.maximum(ratio - np.fmax(down[0], spread), 0.0), 0.0)
+        high = np.where(enough, ratio + np.fmax(np.fmax(up[1], spread), root), math.inf)
     unknown = np.isnan(ratio)
     return Ends(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
 

@@ -26,7 +26,7 @@ _MANY = 400.0  # expected surprises beyond which it is not looked at as one
 BEYOND = 4.0  # times the last node: as far as an estimate is looked for
 
 
-def _two_ends() -> FloatArray:
+def _matrix_of_ends() -> FloatArray:
     """Return the matrix that turns values and derivatives at 0 and 1 into the coefficients of a polynomial."""
     rows = []
     for at in (0.0, 1.0):
@@ -35,10 +35,10 @@ def _two_ends() -> FloatArray:
     return np.linalg.inv(np.array(rows))
 
 
-FROM_ENDS = _two_ends()
+FROM_ENDS = _matrix_of_ends()
 
 
-class _Below(NamedTuple):
+class _BelowNodes(NamedTuple):
     """``R`` of classes below the lowest node: its Taylor series there, bent to what is known at beta = 0."""
 
     node: float
@@ -85,22 +85,22 @@ class NodesLaw(Law):
         known = np.isfinite(nodes.sums).all(axis=1)
         if nodes.classes and nodes.sums[NODES.index(1.0), 2] > 0.0:
             known &= nodes.sums[:, 0] > 0.0  # predictions so sharp that nothing is left of the others at beta = 4
-        there: list[bool] = known.tolist()  # type: ignore[assignment]
-        if not there[NODES.index(1.0)]:
+        usable: list[bool] = known.tolist()  # type: ignore[assignment]
+        if not usable[NODES.index(1.0)]:
             raise UnavailableError("the log-partition function is not available.")
-        here = _around(there, NODES.index(1.0))
-        self._x, sums = _X[here], nodes.sums[here]
+        kept = _known_around_one(usable, NODES.index(1.0))
+        self._x, sums = _X[kept], nodes.sums[kept]
         self._flat = not nodes.sums[NODES.index(1.0), 2] > 0.0
         self._pieces = [] if self._flat else _polynomials(self._x, sums[:, :4], nodes.classes)
-        self._lowest = _Below.of(math.exp(self._x[0]), sums[0, :4].tolist(), mass * most_entropy)
+        self._lowest = _BelowNodes.of(math.exp(self._x[0]), sums[0, :4].tolist(), mass * most_entropy)
         with np.errstate(divide="ignore", invalid="ignore"):
             self._ratios = [np.nan_to_num(sums[:, a] / sums[:, b], nan=1.0) for a, b in ((4, 2), (5, 3))]
-        at_one = nodes.sums[NODES.index(1.0)]
-        one = Tilt(at_one[0], -at_one[1], at_one[2], at_one[4], -at_one[5])
-        seen = excess + one.mean
+        sums_at_one = nodes.sums[NODES.index(1.0)]
+        at_one = Tilt(sums_at_one[0], -sums_at_one[1], sums_at_one[2], sums_at_one[4], -sums_at_one[5])
+        seen = excess + at_one.mean
         if nodes.classes:
             seen = max(seen, 1e-300) if nodes.surprises else 0.0
-        super().__init__(seen, mass, one)
+        super().__init__(seen, mass, at_one)
 
     @property
     def method(self) -> str:
@@ -165,7 +165,7 @@ class NodesLaw(Law):
 
     def at(self, beta: float) -> Tilt:
         if self._flat or beta == 1.0:
-            return self.one
+            return self.at_one
         value, first, second, third = self._derivatives(beta)
         x = math.log(beta)
         second = max(second, 0.0)
@@ -185,11 +185,11 @@ class NodesLaw(Law):
         if self.seen <= 0.0:
             return Tails(1.0, none)
         if self._weighted:
-            found = self._smooth(at, beta)
+            tails = self._smooth(at, beta)
         else:
             upper, lower = self._given_a_surprise(beta)
-            found = Tails((1.0 - none) * upper, none + (1.0 - none) * lower)
-        return self._guarded(beta, at, found) if self._few else found
+            tails = Tails((1.0 - none) * upper, none + (1.0 - none) * lower)
+        return self._guarded(beta, at, tails) if self._few else tails
 
     def _weight(self, beta: float) -> float:
         """Return the weight of a typical row: the mean over what the rows say about beta."""
@@ -207,12 +207,12 @@ class NodesLaw(Law):
         rate = self._rate(beta, at)
         return rate < _FEW or (rate < _MANY and at.skewness**2 * _FEW > 1.0)
 
-    def _guarded(self, beta: float, at: Tilt, found: Tails) -> Tails:
+    def _guarded(self, beta: float, at: Tilt, tails: Tails) -> Tails:
         """Widen tails by what they are if surprises have two sizes: a formula for smooth laws may miss their atoms."""
         rate, weight = self._rate(beta, at), self._weight(beta)
         cumulants = (at.mean / weight, at.variance / weight**2, at.third / weight**3)
         guard = two_size_tails(self.seen / weight, max(self.mass / weight, 1.0), rate, *cumulants)
-        return Tails(max(found.upper, guard[0]), max(found.lower, guard[1]))
+        return Tails(max(tails.upper, guard[0]), max(tails.lower, guard[1]))
 
     def _smooth(self, at: Tilt, beta: float) -> Tails:
         if not self._weighted and 0.0 < self.beta < math.inf:
@@ -248,32 +248,32 @@ class NodesLaw(Law):
 
     def _given_a_surprise(self, beta: float) -> tuple[float, float]:
         root = self._conditional_root
-        here = self._conditional(beta)
+        conditional = self._conditional(beta)
         if root is None or not root[1].variance > 0.0:
-            return self._at_most(beta, here)
+            return self._at_most(beta, conditional)
         best, tilted = root
-        beyond = (here.value - self._derivatives(beta)[0]) - (tilted.value - self._derivatives(best)[0])
+        beyond = (conditional.value - self._derivatives(beta)[0]) - (tilted.value - self._derivatives(best)[0])
         drop = (beta - best) * self.seen + self._rise(beta, best) + beyond
         return lugannani_rice(beta - best, drop, tilted.variance, tilted.third)
 
-    def _at_most(self, beta: float, here: Tilt) -> tuple[float, float]:
+    def _at_most(self, beta: float, conditional: Tilt) -> tuple[float, float]:
         """Return tails that are not too small, by Chernoff's bound at the last node, where no tilt reaches the sum."""
         low, high = math.exp(self._x[0]), math.exp(self._x[-1])
         tails = []
-        for end, beyond in ((low, self.seen > here.mean), (high, self.seen < here.mean)):
-            exponent = self._conditional(end).value - here.value - (beta - end) * self.seen
+        for end, beyond in ((low, self.seen > conditional.mean), (high, self.seen < conditional.mean)):
+            exponent = self._conditional(end).value - conditional.value - (beta - end) * self.seen
             tails.append(
                 math.exp(min(exponent, 0.0)) if beyond and (beta - end) * (1.0 if end == low else -1.0) > 0.0 else 1.0
             )
         return tails[0], tails[1]
 
 
-def _around(there: list[bool], one: int) -> slice:
+def _known_around_one(usable: list[bool], start: int) -> slice:
     """Keep the nodes that follow one another around beta = 1."""
-    low = high = one
-    while low > 0 and there[low - 1]:
+    low = high = start
+    while low > 0 and usable[low - 1]:
         low -= 1
-    while high + 1 < len(there) and there[high + 1]:
+    while high + 1 < len(usable) and usable[high + 1]:
         high += 1
     return slice(low, high + 1)
 
@@ -334,8 +334,8 @@ def two_size_tails(
     m2 = variance / expected + chance * m1 * m1
     m3 = third / expected + 3.0 * chance * m1 * m2 - 2.0 * chance * chance * m1**3
     spread = math.sqrt(max(m2 - m1 * m1, 0.0))
-    most = int(min(rows, expected + 10.0 * math.sqrt(expected) + 30.0))
-    if most > _MOST:  # so many surprises have no atoms to speak of, and every pair of counts would fill the memory
+    most_surprises = int(min(rows, expected + 10.0 * math.sqrt(expected) + 30.0))
+    if most_surprises > _MOST:  # so many have no atoms to speak of, and every pair of counts would fill the memory
         return 0.0, 0.0
     if spread < _ONE * m1:
         small, large, share = m1, m1, 1.0
@@ -344,13 +344,13 @@ def two_size_tails(
         reach = math.sqrt(1.0 + 0.25 * skew * skew)
         small, large = max(m1 + spread * (0.5 * skew - reach), 0.0), m1 + spread * (0.5 * skew + reach)
         share = (0.5 * skew + reach) / (2.0 * reach)
-    k = np.arange(most + 1.0)  # logarithms are taken of each count, and not of each pair of them
+    k = np.arange(most_surprises + 1.0)  # logarithms are taken of each count, and not of each pair of them
     factorial = special.gammaln(k + 1.0)
-    one, other = (special.xlogy(k, chance * part) - factorial for part in (share, 1.0 - share))
+    log_small, log_large = (special.xlogy(k, chance * part) - factorial for part in (share, 1.0 - share))
     rest = special.gammaln(rows + 1.0) - special.gammaln(rows - k + 1.0) - (rows - k) * (rate / rows)
-    a, b = np.indices((most + 1, most + 1 if share < 1.0 else 1)).reshape(2, -1)
-    a, b = a[a + b <= most], b[a + b <= most]
-    mass = np.exp(rest[a + b] + one[a] + other[b])
+    a, b = np.indices((most_surprises + 1, most_surprises + 1 if share < 1.0 else 1)).reshape(2, -1)
+    a, b = a[a + b <= most_surprises], b[a + b <= most_surprises]
+    mass = np.exp(rest[a + b] + log_small[a] + log_large[b])
     total = a * small + b * large
     upper, lower = (float(mass[ok].sum()) for ok in (total >= seen * (1.0 - _SLACK), total <= seen * (1.0 + _SLACK)))
     return min(upper, 1.0), min(lower, 1.0)

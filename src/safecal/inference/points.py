@@ -10,7 +10,7 @@ from scipy import special
 from .._kernels.compiled import tempered_change, tempered_sums
 from .._sums.cells import Points
 from .._types import FloatArray
-from .dependence import rarest_half
+from .clustered import rarest_half
 from .lattice import Lattice, listed_tails
 from .law import LARGEST, SMALLEST, Law, Tails, Tilt, solve
 from .tails import lugannani_rice
@@ -20,7 +20,7 @@ __all__ = ["PointsLaw", "count_text"]
 _FEW = 25.0  # expected surprises, or one over the squared skewness, below which the law is a lattice
 _FARTHEST = 2.0**30  # log-odds that are certain at every beta
 _LEAST = 1.0 / 16.0  # how flat a law is tilted: one without confidence would let rows surprise that never do
-_COARSE = 40.0  # largest sizes in a standard deviation, below which one of few sizes is
+_COARSE = 40.0  # times the largest size: a law of few sizes with a smaller standard deviation is a lattice, too
 
 
 class _Tilted(NamedTuple):
@@ -67,20 +67,20 @@ class PointsLaw(Law):
         self._w = points.w if self.weighted else None
         self._nw = self._n if self._w is None else self._n * self._w
         self._tilts: dict[float, Tilt] = {}  # the same betas are asked for again and again
-        one = self.at(1.0)
+        at_one = self.at(1.0)
         surprised = points.wrong & (points.L > 0.0)
-        seen = excess / unit + one.mean
+        seen = excess / unit + at_one.mean
         if clipped:
             seen = float((points.n * points.w)[surprised] @ points.L[surprised])
-        super().__init__(max(seen, 1e-300) if surprised.any() else 0.0, mass / unit, one, unit)
+        super().__init__(max(seen, 1e-300) if surprised.any() else 0.0, mass / unit, at_one, unit)
 
     def at(self, beta: float) -> Tilt:
-        found = self._tilts.get(beta)
-        if found is None:
-            found = self._tilts[beta] = self._at(beta)
-        return found
+        tilt = self._tilts.get(beta)
+        if tilt is None:
+            tilt = self._tilts[beta] = self._tilt_at(beta)
+        return tilt
 
-    def _at(self, beta: float) -> Tilt:
+    def _tilt_at(self, beta: float) -> Tilt:
         value, mean, information, third = tempered_sums(beta, self._L, self._nw)
         if self._w is None:
             return Tilt(value, mean, information, information, third)
@@ -98,7 +98,7 @@ class PointsLaw(Law):
         """Return the expected number of surprises."""
         return float(self._n @ special.expit(-beta * self._L))
 
-    def rarity(self, beta: float) -> tuple[float, float]:
+    def rarest_chances(self, beta: float) -> tuple[float, float]:
         """Return how probable surprises are where they are rarest, and their absence: see `Rarity`."""
         q = special.expit(-beta * self._L)
         deviation = self._nw * self._L * np.sqrt(q * (1.0 - q))
@@ -128,28 +128,28 @@ class PointsLaw(Law):
         return "convolution" if self.few else "saddlepoint"
 
     def tails(self, beta: float) -> Tails:
-        edge = self._edge(beta)
+        edge = self._edge_tails(beta)
         if edge is not None:
             return edge
         tilted = self._tilted(beta)
         if self.few and tilted is not None:
             tilt = tilted.t if self.weighted else min(tilted.t, beta - _LEAST * min(beta, 1.0))
             return self._lattice.tails(beta, tilt)
-        return self._smooth(beta, tilted)
+        return self._smooth_tails(beta, tilted)
 
     def smooth(self, beta: float) -> Tails:
         """Return saddlepoint tails; at the edges of the support, where there is no saddlepoint, exact ones."""
-        return self._edge(beta) or self._smooth(beta, self._tilted(beta))
+        return self._edge_tails(beta) or self._smooth_tails(beta, self._tilted(beta))
 
-    def _edge(self, beta: float) -> Tails | None:
+    def _edge_tails(self, beta: float) -> Tails | None:
         """Return the tails where nothing surprised, or everything; None elsewhere."""
         if self.seen <= 0.0:
             return Tails(1.0, math.exp(-self._rate(beta)))
-        if self.seen >= self._most * (1.0 - 1e-12):
+        if self.seen >= self._largest_sum * (1.0 - 1e-12):
             return Tails(math.exp(-self._rate(-beta)), 1.0)
         return None
 
-    def _smooth(self, beta: float, tilted: _Tilted | None) -> Tails:
+    def _smooth_tails(self, beta: float, tilted: _Tilted | None) -> Tails:
         if tilted is None:
             return Tails(0.0, 1.0) if self.seen > self.at(beta).mean else Tails(1.0, 0.0)
         return Tails(*lugannani_rice(*tilted))
@@ -158,17 +158,17 @@ class PointsLaw(Law):
         """Return minus the logarithm of the probability that nothing surprises."""
         return float(self._n @ np.logaddexp(0.0, -beta * self._L))
 
-    def _change(self, beta: float, other: FloatArray) -> float:
+    def _rate_change(self, beta: float, other: FloatArray) -> float:
         """Return by how much the rate at beta is larger than at one for each point; see `tempered_change`."""
         L, n = self._L, self._n
         step = (other - beta) * L
         share = special.expit(-other * L)
         far = np.abs(step) >= 1.0
-        apart = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -other[far] * L[far])
-        return float(n[~far] @ np.log1p(share[~far] * np.expm1(step[~far]))) + float(n[far] @ apart)
+        far_change = np.logaddexp(0.0, -beta * L[far]) - np.logaddexp(0.0, -other[far] * L[far])
+        return float(n[~far] @ np.log1p(share[~far] * np.expm1(step[~far]))) + float(n[far] @ far_change)
 
     @cached_property
-    def _most(self) -> float:
+    def _largest_sum(self) -> float:
         return float(self._nw @ self._L)
 
     @cached_property
@@ -211,7 +211,7 @@ class PointsLaw(Law):
         for _ in range(60):
             gap = self.seen - mean
             if abs(gap) <= 1e-10 * scale:
-                return _Tilted(t, t * self.seen + self._change(beta, beta - t * w), variance, third)
+                return _Tilted(t, t * self.seen + self._rate_change(beta, beta - t * w), variance, third)
             low, high = (t, high) if gap > 0.0 else (low, t)
             step = t + gap / variance if variance > 0.0 else math.copysign(math.inf, gap)
             reach = 4.0 * (abs(beta) + abs(t))
@@ -229,7 +229,9 @@ class PointsLaw(Law):
 
     def tested(self) -> tuple[Tails, str, str]:
         """Return the tails at beta = 1, the method and why."""
-        listed = listed_tails(self.points, self.seen)
+        counts = np.rint(self.points.n)
+        whole = bool((np.abs(self.points.n - counts) <= 1e-6 * counts).all())  # else not all values of rows are known
+        listed = listed_tails(self.points, self.seen) if whole else None
         if listed is not None:
             return Tails(*listed), "exact", "the sum can take few values, and all of them are listed"
         announced = f"the model announces {count_text(self.expected(1.0))} mistakes"

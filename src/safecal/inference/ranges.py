@@ -10,6 +10,11 @@ cluster in each coarse cell. Beyond 500 000 pairs of both, predicted classes are
 still more, or a tally was read from a document, which holds no such sums, bounds are those of independent rows, as many
 times wider as the clusters make those of all rows, and no lower bound is above 0: a range may then withhold SAFE, and
 proves nothing.
+
+The bound of a single range is wide, because many ranges share a small error. Faults that cancel, over-confident here
+and under-confident there, often show in no range by itself; together they show at once. So the excess of all cells, in
+the order of the predictions, is compared with three smooth curves: a slope, a bend and a double bend (Neyman's smooth
+test). Each curve is orthogonal to a constant, so that a temperature that is the same for all rows hardly counts.
 """
 
 import math
@@ -17,22 +22,28 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from scipy import special
 
-from .._sums.cluster_pairs import CellPairs, PairPart, added_in_order
-from .._sums.ordered import Order
+from .._sums.cells import Order
+from .._sums.cluster_pairs import PAIRS, CellPairs, OrderPairs, PairPart, added_in_order
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
-from .dependence import firm_and_weak_ends
-from .sum_bounds import Keys, firm_and_weak_bounds, summary_spread
+from .sum_bounds import Keys, firm_and_weak_bounds, firm_and_weak_ends, summary_spread
+from .tails import pearson3
 
 __all__ = [
-    "NUMBERS", "SHOWN", "SUSPECTED", "Ranges", "Unbounded", "bounded_ranges", "cuts", "dependence", "dimensions",
+    "NULL", "NUMBERS", "SHOWN", "SUSPECTED", "Evenness", "Ranges", "Unbounded", "bounded_ranges", "cuts", "dependence",
+    "dimensions",
 ]  # fmt: skip
 
 _HALVINGS = 4  # to sixteenths
+_VALUES, _ROWS, _OWN_SHARE = 24, 20, 0.2  # so few values, each of so many rows and such a part of the least share
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
 _NEAR = 1e-3  # a probability below it may as well be 0, in words
+NULL = ("sum_varentropy_weight2", "sum_numerical_variance_weight2")  # what the variance of the excess adds up
+_CURVES = 3  # of the test of evenness
+_FLAT = 1e-9  # a curve of which so little is left beside the others is none of its own
 SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
 NUMBERS = (
     "label", "low", "high", "n", "share", "predicted", "observed", "dimensions", "ecd", "ecd_low", "ecd_high",
@@ -82,14 +93,14 @@ def bounded_ranges(tally: Tally, error: float, min_share: float, weaker: float) 
     pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, min_share))]
     if not pieces:
         return Ranges("", np.zeros((0, len(NUMBERS))), None)
-    sums = _joined([_added(order.sums, ends) for order, ends in pieces])
+    sums = _joined([_sums_of_ranges(order.sums, ends) for order, ends in pieces])
     alpha = error / len(sums)
     weaker /= len(sums)
-    known = _known(sums, orders[0].on, total)
+    known = _numbers_of_ranges(sums, orders[0].on, total, tally)
     waiting = None
     low = high = at_least = np.full(len(sums), np.nan)
     if pairs is not None:
-        bounds = _clustered(pairs, pieces, alpha, weaker)
+        bounds = _clustered_bounds(pairs, pieces, alpha, weaker)
         impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
         low, high, at_least = (np.where(impossible, math.inf, np.fmax(x, tally.least_excess)) for x in bounds)
     elif tally.clusters is not None:
@@ -101,7 +112,7 @@ def bounded_ranges(tally: Tally, error: float, min_share: float, weaker: float) 
     numbers = np.empty((len(sums), len(NUMBERS)))
     labels = [math.nan if order.label is None else order.label for order, _ in pieces]
     numbers[:, 0] = np.repeat(labels, [len(ends) for _, ends in pieces])
-    numbers[:, 1:3] = _joined([_ends(order, ends) for order, ends in pieces])
+    numbers[:, 1:3] = _joined([_range_edges(order, ends) for order, ends in pieces])
     for k, column in enumerate((*known, low, high, at_least), 3):
         numbers[:, k] = column
     return Ranges(orders[0].on, numbers, waiting)
@@ -111,34 +122,34 @@ def _joined(parts: list[FloatArray]) -> FloatArray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _ends(order: Order, ends: IndexArray) -> FloatArray:
+def _range_edges(order: Order, ends: IndexArray) -> FloatArray:
     """Return where each range begins and ends; the first and the last reach to 0 and 1 where they nearly do."""
-    found = np.stack([order.low[ends[:, 0]], order.high[ends[:, 1] - 1]], axis=1)
+    edges = np.stack([order.low[ends[:, 0]], order.high[ends[:, 1] - 1]], axis=1)
     if order.on not in ("spread", "width", "perplexity"):
         if order.low[0] < _NEAR:
-            found[ends[:, 0] == 0, 0] = 0.0
+            edges[ends[:, 0] == 0, 0] = 0.0
         if order.high[-1] > 1.0 - _NEAR:
-            found[ends[:, 1] == len(order.high), 1] = 1.0
-    return found
+            edges[ends[:, 1] == len(order.high), 1] = 1.0
+    return edges
 
 
-def _clustered(
+def _clustered_bounds(
     pairs: CellPairs, pieces: list[tuple[Order, IndexArray]], alpha: float, weaker: float
 ) -> tuple[FloatArray, ...]:
     """Bound each range by the sums of its clusters, a few ranges at a time; return both bounds, and the weaker one."""
-    found: list[tuple[FloatArray, ...]] = []
+    bounds: list[tuple[FloatArray, ...]] = []
     for order, ends in pieces:
-        here = pairs.of_order(order.label)
+        order_pairs = pairs.of_order(order.label)
         waiting: list[PairPart] = []
         for k, (first, last) in enumerate(order.coarse[ends - [0, 1]].tolist(), 1):
-            inside = np.flatnonzero((here.cell >= first) & (here.cell <= last))
-            waiting.append(added_in_order(here.cluster[inside], here.sums.take(inside, axis=0)))
+            inside = np.flatnonzero((order_pairs.cell >= first) & (order_pairs.cell <= last))
+            waiting.append(added_in_order(order_pairs.cluster[inside], order_pairs.sums.take(inside, axis=0)))
             if k == len(ends) or sum(len(part.codes) for part in waiting) > _TOGETHER:
                 key = np.repeat(np.arange(len(waiting)), [len(part.codes) for part in waiting])
                 sums = np.concatenate([part.sums for part in waiting])
-                found.append(firm_and_weak_ends(key, sums, len(waiting), alpha, weaker))
+                bounds.append(firm_and_weak_ends(key, sums, len(waiting), alpha, weaker))
                 waiting = []
-    return tuple(np.concatenate(bound) for bound in zip(*found, strict=True))
+    return tuple(np.concatenate(bound) for bound in zip(*bounds, strict=True))
 
 
 def dependence(tally: Tally) -> float:
@@ -157,14 +168,23 @@ def _widened(ecd: FloatArray, bound: FloatArray, times: float) -> FloatArray:
         return np.where(np.isfinite(ecd), ecd + times * (bound - ecd), bound)
 
 
-def dimensions(varentropy: FloatArray | float, weight: FloatArray | float) -> FloatArray:
-    """Return how many dimensions rows have: two nats of mean varentropy each, at least one."""
+def dimensions(varentropy: FloatArray | float, weight: FloatArray | float, tally: Tally | None = None) -> FloatArray:
+    """Return how many dimensions rows have: two nats of mean varentropy each, at least one.
+
+    Those of states and densities have no more than their axes, of whatever shape they are: a spike beside a slab varies
+    by dozens of nats, and is one number all the same.
+    """
+    tokens = tally is not None and tally.ordered is not None and tally.ordered.on == "perplexity"
+    most = math.inf if tally is None or tokens or math.isfinite(tally.most_entropy) else tally.dimension
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.fmax(1.0, 2.0 * np.asarray(varentropy) / np.asarray(weight)))
+        return np.asarray(np.minimum(np.fmax(1.0, 2.0 * np.asarray(varentropy) / np.asarray(weight)), most))
 
 
 def cuts(order: Order, total: float, min_share: float) -> IndexArray:
-    """Cut cells into ranges: the first cell and the one after the last of each. Those of a class may hold all of it."""
+    """Cut cells into ranges: the first cell and the one after the last of each. Those of a class may hold all of it.
+
+    Where predictions are a few values, such as confidences in words, each value is a range of its own, even a rare one.
+    """
     weight = order.sums[:, COLUMN["weight"]]
     before = np.zeros(len(weight) + 1)
     np.cumsum(weight, out=before[1:])
@@ -176,7 +196,14 @@ def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     if order.label is not None:
         ends = np.concatenate([[[0, len(weight)]], ends])
     enough = before[ends[:, 1]] - before[ends[:, 0]] >= min_share * total * (1.0 - 1e-9)
-    return np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
+    ends = np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
+    n = order.sums[:, COLUMN["n"]]
+    is_classes = order.on in ("probability", "confidence")
+    if is_classes and order.label is None and 2 < len(n) <= _VALUES and n.sum() >= _ROWS * len(n):
+        own = np.flatnonzero((n >= _ROWS) & (weight >= _OWN_SHARE * min_share * total))
+        alone = [(k, k + 1) for k in own.tolist()]
+        ends = np.array(list(dict.fromkeys([*map(tuple, ends.tolist()), *alone])), dtype=np.intp).reshape(-1, 2)
+    return np.asarray(ends)
 
 
 _FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
@@ -193,19 +220,19 @@ _DYADIC = np.array(
 
 def _nearest(before: FloatArray, wanted: FloatArray) -> IndexArray:
     """Return the ends of cells that are nearest to the weights that are wanted below them."""
-    after = np.minimum(np.maximum(before.searchsorted(wanted), 1), len(before) - 1)
-    nearer = wanted - before[after - 1] <= before[after] - wanted
-    return np.asarray(after - nearer)
+    right = np.minimum(np.maximum(before.searchsorted(wanted), 1), len(before) - 1)
+    nearer = wanted - before[right - 1] <= before[right] - wanted
+    return np.asarray(right - nearer)
 
 
-def _added(sums: FloatArray, ends: IndexArray) -> FloatArray:
+def _sums_of_ranges(sums: FloatArray, ends: IndexArray) -> FloatArray:
     """Add up the cells of each range."""
     padded = np.concatenate([sums, np.zeros((1, sums.shape[1]))])
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(np.add.reduceat(padded, ends.ravel(), axis=0)[::2])
 
 
-def _known(sums: FloatArray, on: str, total: float) -> tuple[FloatArray, ...]:
+def _numbers_of_ranges(sums: FloatArray, on: str, total: float, tally: Tally) -> tuple[FloatArray, ...]:
     """Return rows, share, predicted, observed, dimensions and ECD of each range."""
 
     def column(name: str) -> FloatArray:
@@ -213,8 +240,72 @@ def _known(sums: FloatArray, on: str, total: float) -> tuple[FloatArray, ...]:
 
     weight = column("weight")
     possible = weight - column("weight_impossible")
-    said, done = ("predicted", "observed") if on == "probability" else ("confidence", "correct")
+    prediction, outcome = ("predicted", "observed") if on == "probability" else ("confidence", "correct")
     with np.errstate(invalid="ignore", divide="ignore"):
         ecd = np.where(column("weight_impossible") > 0.0, math.inf, column("sum_excess") / possible)
-        means = column(f"sum_{said}") / weight, column(f"sum_{done}") / weight
-    return column("n"), weight / total, *means, dimensions(column("sum_varentropy"), possible), ecd
+        means = column(f"sum_{prediction}") / weight, column(f"sum_{outcome}") / weight
+    return column("n"), weight / total, *means, dimensions(column("sum_varentropy"), possible, tally), ecd
+
+
+class Evenness(NamedTuple):
+    """The cells of all predictions in their order; with clusters, the sums of each cluster in each coarse cell."""
+
+    order: Order
+    pairs: OrderPairs | None
+
+    @classmethod
+    def of(cls, tally: Tally) -> "Evenness | None":
+        """Return what a tally tells; None where predictions have no order, or clusters are not told apart."""
+        orders = [order for order in tally.orders if order.label is None]
+        if not orders or (tally.clusters is not None and tally.cell_pairs is None):
+            return None
+        if tally.cell_pairs is None:
+            return cls(orders[0], None)
+        return cls(orders[0].coarsened(), tally.cell_pairs.of_order(None))
+
+    @np.errstate(all="ignore")
+    def p_value(self) -> float:
+        """Return the p-value of calibration that is the same everywhere; 1 where nothing can differ."""
+        sums = self.order.sums
+        variance = np.sum([sums[:, COLUMN[name]] for name in NULL], axis=0)
+        curves = _curves(variance)
+        if not len(curves):
+            return 1.0
+        if self.pairs is not None:
+            tails = self._clustered(curves, self.pairs)
+        else:
+            excess, third = sums[:, COLUMN["sum_excess"]], np.abs(sums[:, COLUMN["sum_third_cumulant_weight3"]])
+            # A curve changes its sign, and skewness must not cancel as the excess does: rare surprises have long tails.
+            tails = [pearson3(abs(float(excess @ c)), 1.0, float(third @ np.abs(c) ** 3))[0] for c in curves]
+        smallest = min(tails)
+        return 1.0 if math.isnan(smallest) else min(2.0 * len(curves) * smallest, 1.0)
+
+    def _clustered(self, curves: FloatArray, pairs: OrderPairs) -> list[float]:
+        """Return the smaller tail of each curve, by a t test on clusters that is never narrower than the model says."""
+        cell = np.searchsorted(self.order.coarse, pairs.cell)
+        excess, variance = (pairs.sums[:, PAIRS.index(name)] for name in ("excess", "variance"))
+        clusters = len(np.unique(pairs.cluster))
+        tails = []
+        for curve in curves:
+            part = np.bincount(pairs.cluster, weights=excess * curve[cell])
+            share = np.bincount(pairs.cluster, weights=variance * curve[cell] ** 2)
+            freedom = share.sum() ** 2 / (share @ share) - 1.0  # of clusters that count alike
+            spread = (part @ part - part.sum() ** 2 / clusters) * clusters / (clusters - 1.0)
+            t = abs(part.sum()) / math.sqrt(max(spread, 1.0))
+            tails.append(float(special.stdtr(freedom, -t)) if freedom > 0.0 else 0.5)
+        return tails
+
+
+def _curves(variance: FloatArray) -> FloatArray:
+    """Return smooth curves over the cells: sums along each have variance 1, and nothing to do with one another."""
+    total = float(variance.sum())
+    if not 0.0 < total < math.inf:
+        return np.zeros((0, len(variance)))
+    place = (2.0 * np.cumsum(variance) - variance) / total - 1.0  # by information, from -1 to 1
+    root = np.sqrt(variance)
+    powers = np.vander(place, _CURVES + 1, increasing=True)
+    basis, weights = np.linalg.qr(root[:, None] * powers)
+    real = np.abs(np.diagonal(weights)) > _FLAT * math.sqrt(total)
+    real[0] = False  # the constant
+    curves: FloatArray = np.divide(basis, root[:, None], out=np.zeros_like(basis), where=root[:, None] > 0.0).T
+    return np.asarray(curves[real])

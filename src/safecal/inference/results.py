@@ -51,12 +51,12 @@ class Interval:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = cls(**documents.read("interval", document, _INTERVAL))
-        if found.low > found.high:
+        interval = cls(**documents.read("interval", document, _INTERVAL))
+        if interval.low > interval.high:
             documents.refuse(
-                f"must have a `low` that is not above its `high`; got {found.low:.6g} and {found.high:.6g}"
+                f"must have a `low` that is not above its `high`; got {interval.low:.6g} and {interval.high:.6g}"
             )
-        return found
+        return interval
 
 
 _INTERVAL: dict[str, Any] = {
@@ -116,16 +116,16 @@ class TestResult:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         content = {"statistic": documents.number(self.statistic), "p_value": self.p_value}
-        rest = {name: getattr(self, name) for name in ("method", "reason", "n")}
+        how = {name: getattr(self, name) for name in ("method", "reason", "n")}
         written = {"alternative": self.alternative.replace("-confident", "confident")}  # as documents always had it
-        return documents.document("test", content | written | rest)
+        return documents.document("test", content | written | how)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("test", document, _TEST)
-        found["alternative"] = _ALTERNATIVES[found["alternative"]]
-        return cls(**found)
+        fields = documents.read("test", document, _TEST)
+        fields["alternative"] = _ALTERNATIVES[fields["alternative"]]
+        return cls(**fields)
 
 
 _ALTERNATIVES = {"overconfident": "over-confident", "underconfident": "under-confident", "two-sided": "two-sided"}

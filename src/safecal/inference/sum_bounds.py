@@ -10,35 +10,32 @@ Means of skewed data have Hall's transformation of the t statistic. The formulas
   cumulant over the variance is ``L`` and the variance over its square the number expected; the number seen follows, and
   with it the bound on a Poisson mean;
 - below, not less than minus the mean entropy: no outcome of a classifier has a surprisal below 0.
+
+Where rows come in clusters (`clustered_bounds` and below), the spread is that of `clustered`. Bounds are centred at the
+ECD of their key. Above it, the spread around the bound itself counts as well, as in the test; and the bound is no lower
+than the one that is corrected for skewness by Hall's transformation: a few clusters may hold most of the excess.
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import special
 
 from .._checks.columns import fraction
+from .._sums.clusters import BASE, RARE
 from .._sums.summary import COLUMN, Summary, as_sums
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
+from .clustered import ClusterSums, Rarity, by_key, null_distance, of_pairs
 from .results import Interval
 from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
 
 __all__ = [
-    "FEW",
-    "Keys",
-    "Spread",
-    "blocks",
-    "bounds_by_key",
-    "ends_by_key",
-    "firm_and_weak_bounds",
-    "interval_from_sums",
-    "intervals_from_sums",
-    "intervals_together",
-    "summary_spread",
-    "undo_hall",
-    "undo_hall_by_key",
-]
+    "FEW", "Ends", "Keys", "Spread", "blocks", "bounds_by_key", "clustered_bounds", "clustered_interval", "ends_by_key",
+    "firm_and_weak_bounds", "firm_and_weak_ends", "interval_from_sums", "intervals_from_sums", "intervals_together",
+    "summary_spread", "undo_hall", "undo_hall_by_key",
+]  # fmt: skip
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
 _SMALL = 100  # keys that are not worth sorting
@@ -65,13 +62,13 @@ def ends_by_key(sums: FloatArray, *wanted: tuple[float, int]) -> list[FloatArray
     """Return bounds of each key, each by the probability that it may miss and its side, as `Keys.bounds` does."""
     if len(sums) <= _BLOCK:
         return Keys.of(sums).bounds(*wanted)
-    found = [Keys.of(sums[rows]).bounds(*wanted) for rows in blocks(len(sums))]
-    return [np.concatenate(ends) for ends in zip(*found, strict=True)]
+    parts = [Keys.of(sums[rows]).bounds(*wanted) for rows in blocks(len(sums))]
+    return [np.concatenate(ends) for ends in zip(*parts, strict=True)]
 
 
 def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
     """Return an interval for each key, from its sums, at the level that makes all hold together (Bonferroni)."""
-    alpha = _each(sums, fraction(level, "level"))
+    alpha = _alpha_of_each(sums, fraction(level, "level"))
     return _intervals(sums, alpha, 1.0 - 2.0 * alpha)
 
 
@@ -85,7 +82,7 @@ def interval_from_sums(summary: Summary, level: float) -> Interval:
     return intervals_from_sums(as_sums([summary]), level)[0]
 
 
-def _each(sums: FloatArray, level: float) -> float:
+def _alpha_of_each(sums: FloatArray, level: float) -> float:
     """Return with what probability each end may miss, so that all intervals hold together."""
     return (1.0 - level) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
 
@@ -96,13 +93,13 @@ def blocks(count: int) -> list[slice]:
 
 
 def _intervals(sums: FloatArray, alpha: float, level: float) -> tuple[Interval, ...]:
-    found = []
+    intervals = []
     for rows in blocks(len(sums)):
         keys = Keys.of(sums[rows])
         bounds = keys.bounds((alpha, -1), (alpha, +1))
         ends = (x.tolist() for x in (keys.ecd, *bounds, keys.method()))
-        found += [Interval(value, low, high, level, method) for value, low, high, method in zip(*ends, strict=True)]
-    return tuple(found)
+        intervals += [Interval(value, low, high, level, method) for value, low, high, method in zip(*ends, strict=True)]
+    return tuple(intervals)
 
 
 class Keys(NamedTuple):
@@ -118,7 +115,7 @@ class Keys(NamedTuple):
     variance: FloatArray  # that the model claims
     numerical: FloatArray  # variance from draws
     third: FloatArray
-    least: FloatArray  # no ECD lies below; NaN where there is no such limit
+    smallest_ecd: FloatArray  # no ECD lies below; NaN where there is no such limit
 
     @classmethod
     def of(cls, sums: FloatArray) -> "Keys":
@@ -138,12 +135,12 @@ class Keys(NamedTuple):
             error = np.where(spread, np.sqrt(second * n / (n - 1.0)) / weight, 0.0)
             # Not over second**1.5, which is 0 for spreads that a float can still hold.
             skew = np.where(error > 0.0, third / second / np.sqrt(second), 0.0)
-            least = np.where(np.isnan(column("sum_predicted")), np.nan, -column("sum_entropy") / weight)
+            smallest_ecd = np.where(np.isnan(column("sum_predicted")), np.nan, -column("sum_entropy") / weight)
         impossible = column("weight_impossible") > 0.0
         ecd = np.where(impossible, math.inf, mean)
         variance, numerical = column("sum_varentropy_weight2"), column("sum_numerical_variance_weight2")
         cumulant = column("sum_third_cumulant_weight3")
-        return cls(n, weight, impossible, ecd, error, skew, excess, variance, numerical, cumulant, least)
+        return cls(n, weight, impossible, ecd, error, skew, excess, variance, numerical, cumulant, smallest_ecd)
 
     def take(self, keys: IndexArray) -> "Keys":
         """Return some of the keys."""
@@ -159,32 +156,32 @@ class Keys(NamedTuple):
             quantile = {alpha: _t_quantile(self.n, alpha) for alpha, _ in wanted}
             t = up * np.array([quantile[alpha] for alpha, _ in wanted])
             reach = undo_hall_by_key(t, self.skew)
-            few = self.n < (FEW if cautious is None else cautious)
-            if few.any():
-                reach = np.where(few, up * np.maximum(up * reach, up * t), reach)
+            few_rows = self.n < (FEW if cautious is None else cautious)
+            if few_rows.any():
+                reach = np.where(few_rows, up * np.maximum(up * reach, up * t), reach)
             reach = np.where(self.error > 0.0, reach * self.error, 0.0)
-            found = self.ecd - reach
+            bounds = self.ecd - reach
             spread = np.where(self.variance > 0.0, self.variance + self.numerical, np.nan)
             tails = [(alpha, side < 0) for alpha, side in wanted]
             claimed = pearson3_quantiles(tails, spread, self.third, np.abs(reach) * self.weight)
-            found = up * np.fmin(up * found, up * (self.ecd - claimed / self.weight))
-            ends = [np.fmax(row, self._rare(alpha) if side > 0 else self.least)
-                    for row, (alpha, side) in zip(found, wanted, strict=True)]  # fmt: skip
+            bounds = up * np.fmin(up * bounds, up * (self.ecd - claimed / self.weight))
+            ends = [np.fmax(row, self._poisson_bound(alpha) if side > 0 else self.smallest_ecd)
+                    for row, (alpha, side) in zip(bounds, wanted, strict=True)]  # fmt: skip
         # Infinity where an impossible outcome happened, and NaN where there is nothing to bound.
         unknown = self.impossible | np.isnan(self.ecd)
         return [np.where(unknown, self.ecd, bound) for bound in ends] if unknown.any() else ends
 
-    def _rare(self, alpha: float) -> FloatArray:
+    def _poisson_bound(self, alpha: float) -> FloatArray:
         """Return the Poisson bound; NaN where surprises are many, or of no size."""
-        found = np.full(len(self.n), np.nan)
+        poisson_bounds = np.full(len(self.n), np.nan)
         size = self.third / self.variance
         expected = self.variance / size / size
-        some = np.flatnonzero((self.variance > 0.0) & (self.third > 0.0) & (expected < _MANY))
-        size, expected = size[some], expected[some]
-        seen = np.maximum(self.excess[some] / size + expected, 0.0)
-        most = gamma_quantiles(alpha, seen + 1.0, upper=True)
-        found[some] = (most - expected) * size / self.weight[some]
-        return found
+        rare = np.flatnonzero((self.variance > 0.0) & (self.third > 0.0) & (expected < _MANY))
+        size, expected = size[rare], expected[rare]
+        seen = np.maximum(self.excess[rare] / size + expected, 0.0)
+        most_surprises = gamma_quantiles(alpha, seen + 1.0, upper=True)
+        poisson_bounds[rare] = (most_surprises - expected) * size / self.weight[rare]
+        return poisson_bounds
 
     def method(self) -> AnyArray:
         """Say of each key how its bounds are made, as an array of text."""
@@ -196,8 +193,8 @@ class Keys(NamedTuple):
 def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
     if len(n) < _SMALL:
         return t_quantiles(alpha, np.maximum(n - 1.0, 1.0))
-    few, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
-    return np.asarray(t_quantiles(alpha, np.maximum(few - 1.0, 1.0))[place])
+    distinct_n, place = np.unique(n, return_inverse=True)  # many keys have as many rows as others
+    return np.asarray(t_quantiles(alpha, np.maximum(distinct_n - 1.0, 1.0))[place])
 
 
 def undo_hall_by_key(g: FloatArray, skew: FloatArray) -> FloatArray:
@@ -275,3 +272,94 @@ def summary_spread(s: Summary) -> Spread | None:
     if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
         return None
     return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)
+
+
+class Ends(NamedTuple):
+    """Bounds, one a key: infinite where clusters are too few to tell, NaN where there are no rows."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+def clustered_bounds(
+    key: IndexArray, cluster: IndexArray, sums: FloatArray, size: int, alpha: float, *, rarity: Rarity | None = None
+) -> Ends:
+    """Return bounds on the ECD of each key, each of them missed with probability ``alpha`` at most.
+
+    Parameters
+    ----------
+    key, cluster : ndarray of shape (rows,)
+        Numbers of the key and of the cluster that each row of ``sums`` belongs to. Rows of the same pair add up.
+    sums : ndarray of shape (rows, 14)
+        Sums by cluster and key, as `Pairs` holds them.
+    size : int
+        How many keys there are.
+    alpha : float
+        Accepted probability of a miss, for each end.
+    rarity : Rarity, optional
+        How rare surprises are, for each key. By default it is bounded by the sums.
+
+    Returns
+    -------
+    Ends
+        ``low`` and ``high``, of the possible rows: an impossible outcome makes ECD infinite, which these do not say.
+    """
+    key, sums = of_pairs(key, cluster, sums)
+    rarity = _rarity_by_key(key, sums, size) if rarity is None else rarity
+    return _cluster_ends(sums, key, size, (alpha,), rarity)[0]
+
+
+def _rarity_by_key(key: IndexArray, sums: FloatArray, size: int) -> Rarity:
+    """Bound how rare surprises are by the sums of each key."""
+    columns = [by_key(sums[:, len(BASE) + k], key, size) for k in range(len(RARE))]
+    return Rarity.of(np.stack(columns, axis=1), by_key(sums[:, BASE.index("deviation")], key, size))
+
+
+def firm_and_weak_ends(
+    key: IndexArray, sums: FloatArray, size: int, alpha: float, weaker: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return `clustered_bounds` of pairs that come once each, and lower bounds missed with probability ``weaker``."""
+    firm, weak = _cluster_ends(sums, key, size, (alpha, weaker), _rarity_by_key(key, sums, size))
+    return firm.low, firm.high, weak.low
+
+
+def clustered_interval(sums: FloatArray, alpha: float, rarity: Rarity, times: float = 1.0) -> tuple[float, float]:
+    """Return both bounds on the ECD of all rows, from the sums of their clusters."""
+    ((low, high),) = _cluster_ends(sums, np.zeros(len(sums), dtype=np.intp), 1, (alpha,), rarity, times)
+    return float(low[0]), float(high[0])
+
+
+def _cluster_ends(
+    sums: FloatArray, key: IndexArray, size: int, alphas: Sequence[float], rarity: Rarity, times: float = 1.0
+) -> list[Ends]:
+    """Return the bounds at each level, from the sums of `BASE` by cluster and key."""
+    column = {name: np.ascontiguousarray(sums[:, k]) for k, name in enumerate(BASE)}
+    weight, excess = column["weight"], column["excess"]
+    with np.errstate(all="ignore"):
+        whole = by_key(weight, key, size)
+        mean = by_key(excess, key, size) / whole
+        m = mean[key]
+        # In units of the mean weight of a key, so that no fourth power leaves the range of floats.
+        unit = (whole / by_key(column["n"], key, size))[key]
+        centred, w = (excess - m * weight) / unit, weight / unit
+        square = column["square"] - 2.0 * m * column["excess_weight2"] + m * m * column["weight2"]
+        cluster_sums = ClusterSums.of(
+            centred, column["variance"] / unit**2, column["deviation"] / unit,
+            np.maximum(square, 0.0) / unit**2, key, size,
+        ).times(times)  # fmt: skip
+        skew = by_key(centred * centred * centred, key, size) / by_key(centred * centred, key, size) ** 1.5
+        skew /= math.sqrt(times)
+        mass, mass2, mixed = (times * by_key(x, key, size) for x in (w, w * w, centred * w))
+        enough = np.isfinite(cluster_sums.freedom)
+        # Every row a toss or a certainty: nothing can vary.
+        flat = (cluster_sums.own == 0.0) & (cluster_sums.squares == 0.0)
+        ends = []
+        for alpha in alphas:
+            t = -special.stdtrit(cluster_sums.freedom, alpha)
+            down = t * np.sqrt(cluster_sums.above(rarity)) / mass
+            up = t * np.sqrt(cluster_sums.below(rarity)) / mass
+            up = np.fmax(up, -undo_hall_by_key(-t, skew) * np.sqrt(cluster_sums.seen()) / mass)
+            up = np.fmax(up, null_distance(mass, t, mass2, mixed, cluster_sums.squares))
+            low, high = mean - np.where(enough, down, math.inf), mean + np.where(enough, up, math.inf)
+            ends.append(Ends(np.where(flat, mean, low), np.where(flat, mean, high)))
+    return ends

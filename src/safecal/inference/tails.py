@@ -19,28 +19,18 @@ import numpy as np
 from scipy import special
 
 from .._checks.arrays import block
-from .._types import AnyArray, FloatArray, IndexArray
+from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..errors import UnavailableError
 from ..families.predictions import Predictions
 
 __all__ = [
-    "distinct",
-    "draw_surprises",
-    "expected_surprises",
-    "gamma_quantiles",
-    "lugannani_rice",
-    "normal",
-    "observed_surprises",
-    "pearson3",
-    "pearson3_quantile",
-    "pearson3_quantiles",
-    "saddlepoint_tails",
-    "surprise_rates",
-    "t_quantiles",
-]
+    "distinct", "draw_surprises", "expected_surprises", "gamma_quantiles", "lugannani_rice", "normal",
+    "observed_surprises", "pearson3", "pearson3_quantile", "pearson3_quantiles", "saddlepoint_tails",
+    "surprise_rates", "t_quantiles", "tilted_to_zero",
+]  # fmt: skip
 
 _ATOM = 1e-10  # shape of a gamma law below which it is one value, but for a probability smaller than every level
-_ROUND = 200.0  # shape from which that expansion is near, and one step leads to it
+_ROUND = 200.0  # shape from which the expansion of Cornish and Fisher is near, and one step corrects it
 _CLEARLY = 1e-3  # standard deviations: from `_ROUND` on that expansion is wrong by less than 1e-4
 _EVEN = 1e5  # shape from which a gamma law is expanded about the normal one, to 4e-12 standard deviations
 _NORMAL = 1000.0  # degrees of freedom from which a t law is expanded about the normal one
@@ -98,11 +88,11 @@ def pearson3_quantiles(
     """
     spread = np.sqrt(variance)
     skew = third / variance / spread
-    found = _gamma_scores(tails, np.abs(skew), None if nearer is None else nearer / spread)
+    scores = _gamma_scores(tails, np.abs(skew), None if nearer is None else nearer / spread)
     negative = np.flatnonzero(skew < 0.0)
     if len(negative):
-        found[:, negative] = -_gamma_scores([(alpha, not upper) for alpha, upper in tails], -skew[negative])
-    return np.asarray(spread * found)
+        scores[:, negative] = -_gamma_scores([(alpha, not upper) for alpha, upper in tails], -skew[negative])
+    return np.asarray(spread * scores)
 
 
 @np.errstate(all="ignore")
@@ -119,31 +109,33 @@ def _gamma_scores(tails: Sequence[Tail], skew: FloatArray, nearer: FloatArray | 
     large shapes (at 1e8 and 1e-7 it is off by 7 % of a standard deviation), hence the expansion of Cornish and Fisher.
     Those that are nearer to the mean than ``nearer``, and by more than the expansion can be wrong, are left at that.
     """
-    terms = np.array([_expansion(float(special.ndtri(alpha)) * (-1.0 if upper else 1.0)) for alpha, upper in tails])
+    terms = np.array(
+        [_expansion_terms(float(special.ndtri(alpha)) * (-1.0 if upper else 1.0)) for alpha, upper in tails]
+    )
     first, second, third, fourth, fifth = terms.T[:, :, None]
-    found: FloatArray = (((fifth * skew + fourth) * skew + third) * skew + second) * skew + first
+    scores: FloatArray = (((fifth * skew + fourth) * skew + third) * skew + second) * skew + first
     shape = 4.0 / (skew * skew)
-    few = shape < _ROUND
-    some = (shape < _EVEN) & ~few
+    skewed = shape < _ROUND
+    inexact = (shape < _EVEN) & ~skewed
     if nearer is not None:
-        some &= ~(np.abs(found) < nearer - _CLEARLY).all(axis=0)
-    if few.any():
-        k = shape[few]
-        for row, (alpha, upper) in zip(found, tails, strict=True):
-            row[few] = ((special.gammainccinv if upper else special.gammaincinv)(k, alpha) - k) / np.sqrt(k)
-    if some.any():  # one step of Halley's method, which leaves the cube of an error that is small
-        k = shape[some]
+        inexact &= ~(np.abs(scores) < nearer - _CLEARLY).all(axis=0)
+    if skewed.any():
+        k = shape[skewed]
+        for row, (alpha, upper) in zip(scores, tails, strict=True):
+            row[skewed] = ((special.gammainccinv if upper else special.gammaincinv)(k, alpha) - k) / np.sqrt(k)
+    if inexact.any():  # one step of Halley's method, which leaves the cube of an error that is small
+        k = shape[inexact]
         root = np.sqrt(k)
-        x = k + root * found[:, some]
+        x = k + root * scores[:, inexact]
         step = np.empty(x.shape)
         for row, at, (alpha, upper) in zip(step, x, tails, strict=True):
             row[:] = special.gammaincc(k, at) - alpha if upper else alpha - special.gammainc(k, at)
         step /= np.exp((k - 1.0) * np.log(x) - x - special.gammaln(k))
-        found[:, some] = (x - k + step / (1.0 - 0.5 * step * ((k - 1.0) / x - 1.0))) / root
-    return found
+        scores[:, inexact] = (x - k + step / (1.0 - 0.5 * step * ((k - 1.0) / x - 1.0))) / root
+    return scores
 
 
-def _expansion(z: float) -> tuple[float, ...]:
+def _expansion_terms(z: float) -> tuple[float, ...]:
     """Return the terms of a quantile of a gamma law, by powers of its skewness."""
     return (
         z,
@@ -164,14 +156,14 @@ def t_quantiles(alpha: float, freedom: FloatArray) -> FloatArray:
         (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0,
         (79.0 * z**9 + 776.0 * z**7 + 1482.0 * z**5 - 1920.0 * z**3 - 945.0 * z) / 92160.0,
     )
-    found: FloatArray = terms[4] / freedom + terms[3]
+    quantiles: FloatArray = terms[4] / freedom + terms[3]
     for term in terms[2::-1]:
-        found /= freedom
-        found += term
+        quantiles /= freedom
+        quantiles += term
     few = np.flatnonzero(freedom < _NORMAL)
     if len(few):
-        found[few] = -special.stdtrit(freedom[few], alpha)
-    return found
+        quantiles[few] = -special.stdtrit(freedom[few], alpha)
+    return quantiles
 
 
 def lugannani_rice(distance: float, drop: float, variance: float, third: float) -> tuple[float, float]:
@@ -203,7 +195,7 @@ _STEPS = 60
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Tilt:
+class _TiltedSum:
     t: float
     value: float
     mean: float
@@ -211,18 +203,18 @@ class _Tilt:
     third: float
 
 
-def _tilted(predictions: Predictions, weight: AnyArray | None, t: float) -> _Tilt:
+def _tilted_sum(predictions: Predictions, weight: AnyArray | None, t: float) -> _TiltedSum:
     totals = np.zeros(4)
     for rows in predictions.row_blocks():
         at = predictions._partition(rows)
         if weight is None:
-            found = at(1.0 - t)
-            totals += [column.sum() for column in found]
+            cumulants = at(1.0 - t)
+            totals += [column.sum() for column in cumulants]
         else:
             w = block(weight, rows)
-            found = at(1.0 - t * w)
-            totals += [(w**order * column).sum() for order, column in enumerate(found)]
-    return _Tilt(t, totals[0], -totals[1], totals[2], -totals[3])
+            cumulants = at(1.0 - t * w)
+            totals += [(w**order * column).sum() for order, column in enumerate(cumulants)]
+    return _TiltedSum(t, totals[0], -totals[1], totals[2], -totals[3])
 
 
 def saddlepoint_tails(predictions: Predictions, weight: AnyArray | None, observed: float) -> tuple[float, float] | None:
@@ -230,7 +222,7 @@ def saddlepoint_tails(predictions: Predictions, weight: AnyArray | None, observe
 
     Raises UnavailableError for predictions without a log-partition function.
     """
-    at = _tilted(predictions, weight, 0.0)
+    at = _tilted_sum(predictions, weight, 0.0)
     if at.variance == 0.0:  # every outcome is as surprising as every other: the sum has one value, but for rounding
         return 1.0, 1.0
     low, high = -np.inf, np.inf
@@ -246,19 +238,19 @@ def saddlepoint_tails(predictions: Predictions, weight: AnyArray | None, observe
         step = min(max(step, at.t - reach), at.t + reach)
         if not low < step < high:
             step = 0.5 * (low + high)
-        at, high = _inside(predictions, weight, at, float(step), high)
+        at, high = _tilted_inside(predictions, weight, at, float(step), high)
         if at.variance < 1e-12 * scale**2:
             return None
     return None
 
 
-def _inside(
-    predictions: Predictions, weight: AnyArray | None, at: _Tilt, step: float, high: float
-) -> tuple[_Tilt, float]:
+def _tilted_inside(
+    predictions: Predictions, weight: AnyArray | None, at: _TiltedSum, step: float, high: float
+) -> tuple[_TiltedSum, float]:
     """Tilt by ``step``, or by as much of it as the law allows."""
     for _ in range(_STEPS):
         try:
-            return _tilted(predictions, weight, step), high
+            return _tilted_sum(predictions, weight, step), high
         except UnavailableError:
             if step <= at.t:  # the whole law has no log-partition function, not just a part of its tail
                 raise
@@ -302,7 +294,7 @@ def draw_surprises(
     row = np.minimum(row, predictions.n - 1)
     first = distinct(draw * predictions.n + row)  # a row surprises once, however many points fall on it
     draw, row = first // predictions.n, first % predictions.n
-    sizes = _sizes(predictions, row, rng)
+    sizes = _draw_sizes(predictions, row, rng)
     if weight is not None:
         sizes = sizes * np.asarray(weight, dtype=np.float64)[row]
     return np.bincount(draw, weights=sizes, minlength=draws).astype(np.float64)
@@ -310,22 +302,82 @@ def draw_surprises(
 
 def distinct(values: IndexArray) -> IndexArray:
     """Return the whole numbers that differ, sorted: as `np.unique`, which takes 50 times as long for a million."""
-    found: IndexArray = np.sort(values)
-    return np.asarray(found[np.concatenate([[True], found[1:] != found[:-1]])[: len(found)]])
+    in_order: IndexArray = np.sort(values)
+    return np.asarray(in_order[np.concatenate([[True], in_order[1:] != in_order[:-1]])[: len(in_order)]])
 
 
-def _sizes(predictions: Predictions, row: IndexArray, rng: np.random.Generator) -> FloatArray:
+def _draw_sizes(predictions: Predictions, row: IndexArray, rng: np.random.Generator) -> FloatArray:
     """Draw how large each surprise is: one of the less likely outcomes, by its probability."""
-    rows, where = np.unique(row, return_inverse=True)
+    rows, index = np.unique(row, return_inverse=True)
     out = np.empty(len(row))
     u = rng.random(len(row))
     step = 4096
     for start in range(0, len(rows), step):
         gaps = predictions.gaps(rows[start : start + step])
-        mine = np.flatnonzero((where >= start) & (where < start + step))
+        in_block = np.flatnonzero((index >= start) & (index < start + step))
         cumulative = np.cumsum(np.exp(-gaps), axis=1)
-        here = where[mine] - start
-        target = u[mine] * cumulative[here, -1]
-        pick = (cumulative[here] <= target[:, None]).sum(axis=1)
-        out[mine] = gaps[here, np.minimum(pick, gaps.shape[1] - 1)]
+        place = index[in_block] - start
+        target = u[in_block] * cumulative[place, -1]
+        pick = (cumulative[place] <= target[:, None]).sum(axis=1)
+        out[in_block] = gaps[place, np.minimum(pick, gaps.shape[1] - 1)]
     return out
+
+
+_TILTS, _CENTRED = 60, 1e-6  # steps of Newton's method, and standard deviations that a mean may be off 0
+
+
+@np.errstate(all="ignore")
+def tilted_to_zero(
+    values: FloatArray, log_base: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
+    """Tilt a law of each row by ``exp(-theta values)`` until its mean is 0, by a bracketed Newton's method.
+
+    Parameters
+    ----------
+    values, log_base : ndarray of shape (rows, outcomes)
+        What each outcome counts, and the logarithm of its mass before the tilt.
+
+    Returns
+    -------
+    variance, third : ndarray of shape (rows,)
+        Cumulants of the tilted law; 0 where all values have one sign, or where ``certain``.
+    lowest, highest : ndarray of shape (rows,)
+        The ends of the values.
+    certain : ndarray of shape (rows,)
+        Whether a value, or its third power, is beyond every float.
+    """
+    known = np.isfinite(values) & np.isfinite(log_base)
+    lowest, highest = np.where(known, values, np.inf).min(axis=1), np.where(known, values, -np.inf).max(axis=1)
+    scale = np.where(known, np.abs(values), 0.0).max(axis=1)
+    certain = np.isinf(values).any(axis=1) | ~np.isfinite(scale**3)
+    both_signs = (lowest < 0.0) & (highest > 0.0) & ~certain
+    variance, third = np.zeros(len(values)), np.zeros(len(values))
+    x = np.where(known, values, 0.0)[both_signs] / scale[both_signs, None]
+    base = np.where(known, log_base, -np.inf)[both_signs]
+    theta, low, high = np.zeros(len(x)), np.full(len(x), -np.inf), np.full(len(x), np.inf)
+    active: IndexArray = np.arange(len(x))
+    spread, skew = np.zeros(len(x)), np.zeros(len(x))
+    for _ in range(_TILTS):
+        t = theta[active]
+        w = base[active] - t[:, None] * x[active]
+        q = np.exp(w - w.max(axis=1, keepdims=True))
+        q /= q.sum(axis=1, keepdims=True)
+        mean = (q * x[active]).sum(axis=1)
+        c = x[active] - mean[:, None]
+        var = (q * c * c).sum(axis=1)
+        spread[active], skew[active] = var, (q * c**3).sum(axis=1)
+        low[active] = np.where(mean > 0.0, t, low[active])
+        high[active] = np.where(mean > 0.0, high[active], t)
+        far = np.abs(mean) > _CENTRED * np.sqrt(var)
+        if not far.any():
+            break
+        lo, hi = low[active], high[active]
+        newton = t + mean / var
+        outward = np.where(np.isinf(hi), 2.0 * np.abs(t) + 1.0, -2.0 * np.abs(t) - 1.0)
+        half = np.where(np.isfinite(lo) & np.isfinite(hi), 0.5 * (lo + hi), outward)
+        inside = (newton > lo) & (newton < hi) & (np.abs(newton) <= 4.0 * np.abs(t) + 4.0)
+        theta[active] = np.where(inside, newton, half)
+        active = active[far]
+    variance[both_signs] = spread * scale[both_signs] ** 2
+    third[both_signs] = skew * scale[both_signs] ** 3
+    return variance, third, lowest, highest, certain

@@ -1,4 +1,4 @@
-"""Which column of a table holds what: as one says, or by name where only one reading is possible; errors name it."""
+"""Which column of a table holds what: as the caller says, or by its name where only one reading is possible."""
 
 import re
 from collections import Counter
@@ -13,27 +13,18 @@ from .._checks.message import SHELL, Complaint, fail, said_at, show, worded
 from ..errors import FormError, InputError, OptionError, ShapeError
 
 __all__ = [
-    "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "find_columns", "label_pairs", "matching",
-    "near_names",
+    "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "find_columns", "is_score", "label_pairs",
+    "matching", "near_names",
 ]  # fmt: skip
 
 _OUTCOMES = (
-    "y",
-    "y_true",
-    "y_test",
-    "label",
-    "labels",
-    "class",
-    "target",
-    "outcome",
-    "truth",
-    "ground_truth",
-    "actual",
-)
+    "y", "y_true", "y_test", "label", "labels", "class", "target", "outcome", "truth", "ground_truth", "actual",
+)  # fmt: skip
 _PROBABILITIES = (
     "p", "prob", "proba", "probs", "probability", "probabilities", "y_prob", "y_proba", "predict_proba", "predictions",
     "calibrated",  # as `safecal recalibrate --out` writes it
 )  # fmt: skip
+_SCORES = ("score", "scores", "confidence", "risk")  # probabilities or log-odds: the name does not tell
 _LOGITS = ("logit", "logits", "log_odds", "logodds")
 _MEANS = ("mean", "mu", "y_mean", "pred_mean")
 _SPREADS = {"std": ("std", "sd", "sigma", "stddev", "y_std", "pred_std"), "var": ("var", "variance")}
@@ -80,9 +71,9 @@ class Columns:
     choices : str or None
         The column of how many choices each row has, where rows have different numbers of them.
     notes : tuple of str
-        What stands beside every result.
+        Remarks that every result carries.
     grid : Grid or None
-        The steps in which confidences were said, where they were.
+        The steps in which people or models said how sure they were, if they used steps.
     axes : tuple of str
         Where a state has several components: the column of what happened of each, instead of ``y_true``.
     vocabulary : int or None
@@ -131,14 +122,14 @@ class Columns:
         """The columns of outcomes, predictions and weights, each once."""
         outcome = () if self.y_true is None else (self.y_true,)
         spread = () if self.spread is None else self.spread[1:]
-        more = (name for name in (self.sample_weight, self.choices) if name is not None)
-        return tuple(dict.fromkeys((*outcome, *self.outcomes, *self.axes, *self.values, *spread, *more)))
+        optional = (name for name in (self.sample_weight, self.choices) if name is not None)
+        return tuple(dict.fromkeys((*outcome, *self.outcomes, *self.axes, *self.values, *spread, *optional)))
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """How a forecast is stated: which columns, in which form; the fields of `Columns` of these names."""
+    """How a forecast is stated: which columns, in which form. Its fields are those of `Columns` of the same name."""
 
     values: tuple[str, ...]
     form: str
@@ -173,17 +164,17 @@ class Stated:
             "quantiles": {"quantile": quantile or None},
             "ensemble": {"draws": draws or None},
         }
-        given = [form for form, needs in parts.items() if any(value is not None for value in needs.values())]
-        if not given:
+        given_forms = [form for form, needs in parts.items() if any(value is not None for value in needs.values())]
+        if not given_forms:
             return None
-        form = given[0]
+        form = given_forms[0]
         missing = [name for name, value in parts[form].items() if value is None]
-        if len(given) > 1 or missing or len(spreads) > 1:
+        if len(given_forms) > 1 or missing or len(spreads) > 1:
             rule = "must be stated in one way: mean and std, var or cov; lower, upper and coverage; quantile; or draws"
             got = (
                 f"no {' and no '.join(missing)}"
                 if missing
-                else " and ".join(given if len(given) > 1 else (one[0] for one in spreads))
+                else " and ".join(given_forms if len(given_forms) > 1 else (spread[0] for spread in spreads))
             )
             raise fail(FormError, "forecast", rule, got=got)
         if mean:
@@ -199,33 +190,37 @@ class Stated:
 @final
 @dataclass(frozen=True, slots=True)
 class Unclear(Exception):
-    """No column, or more than one, could be what is wanted; whoever asked words it."""
+    """No column, or more than one, fits; the caller writes the message."""
 
     what: str
     candidates: tuple[str, ...]
+    option: str = "--prob"  # by which the prediction is named in a shell
+    value: str | None = None  # the prediction, where that is clear
 
 
-def matching(there: Sequence[str], patterns: Sequence[str], argument: str) -> tuple[str, ...]:
-    """Return the columns that patterns such as ``draw_*`` name, in the order of the table; a name itself stands, once.
+def matching(available: Sequence[str], patterns: Sequence[str], argument: str) -> tuple[str, ...]:
+    """Return the columns that patterns such as ``draw_*`` match, in the order of the table; a plain name is itself.
 
     Examples
     --------
     >>> matching(["y", "draw_0", "draw_1"], ["draw_*"], "draws")
     ('draw_0', 'draw_1')
     """
-    twice = [name for name, count in Counter(patterns).items() if count > 1]
-    if twice:
-        raise fail(FormError, argument, "must name each column once", got=f"{twice[0]!r} twice")
-    found = [
+    repeated = [name for name, count in Counter(patterns).items() if count > 1]
+    if repeated:
+        raise fail(FormError, argument, "must name each column once", got=f"{repeated[0]!r} twice")
+    names = [
         name
         for pattern in patterns
-        for name in ([pattern] if pattern in there else [c for c in there if fnmatchcase(c, pattern)] or [pattern])
+        for name in (
+            [pattern] if pattern in available else [c for c in available if fnmatchcase(c, pattern)] or [pattern]
+        )
     ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(names))
 
 
 def find_columns(
-    there: Sequence[str],
+    available: Sequence[str],
     y: str | None,
     prob: Sequence[str] | None,
     logits: Sequence[str] | None,
@@ -246,53 +241,68 @@ def find_columns(
     >>> find_columns(["id", "label", "prob"], None, None, None)
     ('label', Stated(values=('prob',), form='y_prob', spread=None, levels=()))
     """
-    given = [name for name, value in (("--prob", prob), ("--logits", logits), ("a forecast", stated)) if value]
-    if len(given) > 1:
-        raise FormError(f"`{given[0]}` and {given[1]} are two forms of one prediction; give one of them.")
+    given_forms = [
+        name for name, value in (("`--prob`", prob), ("`--logits`", logits), ("a forecast", stated)) if value
+    ]
+    if len(given_forms) > 1:
+        raise FormError(f"{given_forms[0]} and {given_forms[1]} are two forms of one prediction; give one of them.")
     if prob or logits:
         stated = Stated(tuple(prob or logits or ()), "y_prob" if prob else "logits")
     elif stated is None:
-        known = _predictions(there)
-        if of_numbers and not known and len(mean := _named(there, _MEANS)) == 1:
-            spreads = [(form, c) for form, names in _SPREADS.items() for c in _named(there, names)]
-            known = [Stated((mean[0],), "gaussian", one) for one in spreads]
-        if len(known) != 1:
-            what = "the prediction" if known else "the probability"
-            raise Unclear(what, tuple(one.values[0] for one in known))
-        stated = known[0]
+        candidates = _predictions(available)
+        if of_numbers and not candidates and len(mean := _named(available, _MEANS)) == 1:
+            spreads = [(form, c) for form, names in _SPREADS.items() for c in _named(available, names)]
+            candidates = [Stated((mean[0],), "gaussian", spread) for spread in spreads]
+        if len(candidates) != 1:
+            what = "the prediction" if candidates else "the probability"
+            raise Unclear(what, tuple(candidate.values[0] for candidate in candidates))
+        stated = candidates[0]
     if y is None and outcome:
         pair = f"{stated.values[0]}_outcome"
-        outcomes = [pair] if pair in there else _named(there, _OUTCOMES)
+        outcomes = [pair] if pair in available else _named(available, _OUTCOMES)
         if len(outcomes) != 1:
-            raise Unclear("what happened", tuple(outcomes))
+            option = "--logits" if stated.form == "logits" else "--prob"
+            value = stated.values[0] if stated.form in ("y_prob", "logits") and len(stated.values) == 1 else None
+            raise Unclear("what happened", tuple(outcomes), option, value)
         y = outcomes[0]
     return (y if outcome else None), stated
 
 
-def _named(there: Sequence[str], names: Sequence[str]) -> list[str]:
-    return [column for column in there if column.lower() in names]
+def _named(available: Sequence[str], names: Sequence[str]) -> list[str]:
+    return [column for column in available if column.lower() in names]
 
 
-def _predictions(there: Sequence[str]) -> list[Stated]:
+def is_score(name: str) -> bool:
+    """Tell whether a name says that a column is a prediction, and not in which form.
+
+    Examples
+    --------
+    >>> is_score("model_score"), is_score("scoreboard")
+    (True, False)
+    """
+    return name.lower().split("_")[-1] in _SCORES
+
+
+def _predictions(available: Sequence[str]) -> list[Stated]:
     """Return every set of columns whose names say that they are a prediction, with its form."""
-    found = [Stated((name,), "y_prob") for name in _named(there, _PROBABILITIES)]
-    found += [Stated((name,), "logits") for name in _named(there, _LOGITS)]
-    tidy = tuple(name for name in there if name.startswith(_TIDY) and name not in _NO_CLASS)
+    candidates = [Stated((name,), "y_prob") for name in _named(available, _PROBABILITIES)]
+    candidates += [Stated((name,), "logits") for name in _named(available, _LOGITS)]
+    tidy = tuple(name for name in available if name.startswith(_TIDY) and name not in _NO_CLASS)
     if len(tidy) > 1:
-        found.append(Stated(tidy, "y_prob"))
+        candidates.append(Stated(tidy, "y_prob"))
     stems: dict[str, dict[int, str]] = {}
-    for name in there:
-        parts = _NUMBERED.fullmatch(name)
-        if parts is not None and parts[1].lower() in (*_PROBABILITIES, *_LOGITS):
-            stems.setdefault(parts[1], {})[int(parts[2])] = name
+    for name in available:
+        match = _NUMBERED.fullmatch(name)
+        if match is not None and match[1].lower() in (*_PROBABILITIES, *_LOGITS):
+            stems.setdefault(match[1], {})[int(match[2])] = name
     for stem, numbered in stems.items():
         if len(numbered) > 1 and sorted(numbered) == list(range(len(numbered))):
             columns = tuple(numbered[k] for k in range(len(numbered)))
-            found.append(Stated(columns, "logits" if stem.lower() in _LOGITS else "y_prob"))
-    return found
+            candidates.append(Stated(columns, "logits" if stem.lower() in _LOGITS else "y_prob"))
+    return candidates
 
 
-def label_pairs(there: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], str] | None:
+def label_pairs(available: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], str] | None:
     """Return columns of outcomes and of predictions that their names pair, one pair a label, and the form.
 
     None where fewer than two pairs are there, or where they are of both forms.
@@ -302,19 +312,19 @@ def label_pairs(there: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...],
     >>> label_pairs(["day", "y_rain", "p_rain", "y_fog", "p_fog"])
     (('y_rain', 'y_fog'), ('p_rain', 'p_fog'), 'y_prob')
     """
-    found: dict[str, list[tuple[str, str]]] = {"y_prob": [], "logits": []}
+    pairs: dict[str, list[tuple[str, str]]] = {"y_prob": [], "logits": []}
     for form, words in (("y_prob", _PROBABILITIES), ("logits", _LOGITS)):
-        for name in there:
+        for name in available:
             labels = [name[len(w) + 1 :] for w in words if name.lower().startswith(f"{w}_")]
             labels += [name[: -len(w) - 1] for w in words if name.lower().endswith(f"_{w}")]
-            wanted = [name_ for s in labels if s for name_ in (*(f"{o}_{s}" for o in _OUTCOMES), s)]
-            wanted += [f"{s}_{o}" for s in labels if s for o in _OUTCOMES]
-            outcome = next((name_ for name_ in wanted if name_ in there and name_ != name), None)
+            expected = [candidate for s in labels if s for candidate in (*(f"{o}_{s}" for o in _OUTCOMES), s)]
+            expected += [f"{s}_{o}" for s in labels if s for o in _OUTCOMES]
+            outcome = next((candidate for candidate in expected if candidate in available and candidate != name), None)
             if outcome is not None:
-                found[form].append((outcome, name))
-    if any(found.values()) and not all(found.values()):
-        form = "y_prob" if found["y_prob"] else "logits"
-        outcomes, values = zip(*found[form], strict=True)
+                pairs[form].append((outcome, name))
+    if any(pairs.values()) and not all(pairs.values()):
+        form = "y_prob" if pairs["y_prob"] else "logits"
+        outcomes, values = zip(*pairs[form], strict=True)
         if len(outcomes) > 1 and len({*outcomes, *values}) == 2 * len(outcomes):
             return outcomes, values, form
     return None
@@ -324,9 +334,7 @@ def check_by_label(columns: Columns) -> Columns:
     """Refuse what does not go together with several labels a row."""
     if len(columns.outcomes) < 2 or len(columns.outcomes) != len(columns.values):
         got = f"{len(columns.outcomes)} and {len(columns.values)}"
-        raise fail(
-            ShapeError, "y_true", "must name two columns or more, with a column of predictions for each", got=got
-        )
+        raise fail(ShapeError, "y_true", "must name two columns or more, each with a column of predictions", got=got)
     if columns.pos_label is not None:
         words = "belongs to one column; where a row has several labels, the positive outcome is 1"
         raise fail(OptionError, "pos_label", words, got=show(columns.pos_label))
@@ -342,15 +350,15 @@ def check_by_label(columns: Columns) -> Columns:
     return columns
 
 
-def near_names(name: str, there: Sequence[str], most: int = 10) -> str:
+def near_names(name: str, available: Sequence[str], limit: int = 10) -> str:
     """Return a hint: the columns with a name like this one, or else the first of them."""
-    names = [str(column) for column in there]
+    names = [str(column) for column in available]
     near = [c for c in names if c.lower() == name.lower()] or get_close_matches(name, names, n=3)
-    some = ", ".join(map(repr, near or names[:most])) + (", ..." if not near and len(names) > most else "")
-    return f"{'did you mean' if near else 'there are'} {some}{'?' if near else '.'}"
+    listed = ", ".join(map(repr, near or names[:limit])) + (", ..." if not near and len(names) > limit else "")
+    return f"{'did you mean' if near else 'there are'} {listed}{'?' if near else '.'}"
 
 
-def _together(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     return " ".join((*names[:4], "...") if len(names) > 4 else names)
 
 
@@ -362,26 +370,26 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
     complaint: Complaint | None = error.complaint
     if complaint is None:
         return error
-    named: dict[str, Any] = {
-        "y_true": columns.y_true, "x_true": columns.y_true or _together(columns.axes), "cluster": columns.cluster,
+    column_of: dict[str, Any] = {
+        "y_true": columns.y_true, "x_true": columns.y_true or _joined(columns.axes), "cluster": columns.cluster,
         "sample_weight": columns.sample_weight,
     }  # fmt: skip
-    named |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws", "top_logprobs"), _together(columns.values))
-    named["y_logprob"] = columns.y_true
-    named |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
+    column_of |= dict.fromkeys(("y_prob", "logits", "mean", "values", "draws", "top_logprobs"), _joined(columns.values))
+    column_of["y_logprob"] = columns.y_true
+    column_of |= dict(zip(("lower", "upper"), columns.values, strict=False)) if columns.form == "intervals" else {}
     if columns.spread is not None:
-        named[columns.spread[0]] = _together(columns.spread[1:])
+        column_of[columns.spread[0]] = _joined(columns.spread[1:])
     if surface is SHELL:
-        named |= _ARGUMENTS
+        column_of |= _ARGUMENTS
     place = complaint.place
     if surface is SHELL and place is not None and place.startswith("row") and "counting" not in place:
         place = f"{place}, counting from 0"
-    found = replace(
+    reworded = replace(
         complaint,
-        argument=named.get(complaint.argument) or complaint.argument,
+        argument=column_of.get(complaint.argument) or complaint.argument,
         rule=said_at(surface, complaint.rule),
         hint=None if complaint.hint is None else said_at(surface, complaint.hint),
         place=place,
         got=None if complaint.got is None else said_at(surface, complaint.got),
     )
-    return worded(error, found)
+    return worded(error, reworded)

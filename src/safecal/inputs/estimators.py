@@ -7,8 +7,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from .._checks.arrays import as_keys
-from .._checks.message import fail, same_rows, show
+from .._checks.arrays import as_keys, same_rows
+from .._checks.message import fail, show
 from .._types import AnyArray, ArrayLike, IndexArray
 from ..errors import EmptyError, InputError, LabelError, OptionError, ShapeError
 from ..families.bernoulli import bernoulli
@@ -22,7 +22,7 @@ __all__ = ["Estimated", "positive_column", "probabilities_of", "several_classes"
 
 
 def probabilities_of(estimator: Any, X: Any) -> tuple[AnyArray, list[Any]]:
-    """Return the probabilities that a fitted classifier gives to its classes, and these."""
+    """Return the probabilities that a fitted classifier gives to its classes, and the classes."""
     predict = getattr(estimator, "predict_proba", None)
     hint = "pass its probabilities to `from_predictions`."
     if not callable(predict):
@@ -31,7 +31,8 @@ def probabilities_of(estimator: Any, X: Any) -> tuple[AnyArray, list[Any]]:
     classes = getattr(estimator, "classes_", None)
     if classes is None or np.ndim(classes) != 1:
         got = "no `classes_`" if classes is None else "several outputs"
-        raise fail(OptionError, "estimator", "must be fitted, for one output with `classes_`", got=got, hint=hint)
+        rule = "must be a fitted classifier with one output and `classes_`"
+        raise fail(OptionError, "estimator", rule, got=got, hint=hint)
     names = np.asarray(classes).tolist()
     y_prob = np.asarray(predict(X))
     if y_prob.ndim != 2 or y_prob.shape[1] != len(names) or len(names) < 2:
@@ -55,7 +56,7 @@ class Estimated:
         The labels of the classes.
     rows : ndarray of shape (m,)
         The number of each row among those that were given. Rows of classes that the classifier never met are left out.
-    given : int
+    n_given : int
         How many rows were given.
     """
 
@@ -63,7 +64,7 @@ class Estimated:
     y_prob: AnyArray
     classes: list[Any]
     rows: IndexArray
-    given: int
+    n_given: int
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: ArrayLike) -> Self:
@@ -82,7 +83,7 @@ class Estimated:
             unseen = sorted({show(labels[k]) for k in np.flatnonzero(happened < 0)})
             warnings.warn(
                 f"the estimator was not fitted to the class {', '.join(unseen[:5])}: {len(labels) - len(rows)} of"
-                f" {len(labels)} rows are left out.\n\nHint: folds that hold every class, as `StratifiedKFold` makes.",
+                f" {len(labels)} rows are left out.\n\nHint: use folds that hold every class: `StratifiedKFold`.",
                 stacklevel=2,
             )
         return cls(happened[rows], y_prob[rows], classes, rows, len(labels))
@@ -90,14 +91,14 @@ class Estimated:
     @classmethod
     def of_folds(cls, cv_results: Mapping[str, Any], X: Any, y: ArrayLike) -> Self:
         """Let each classifier of a cross-validation predict the rows it was not fitted to."""
-        found: Any = cv_results
-        if not isinstance(found, Mapping) or "estimator" not in found or "indices" not in found:
-            got = show(list(found)) if isinstance(found, Mapping) else show(found)
+        results: Any = cv_results
+        if not isinstance(results, Mapping) or "estimator" not in results or "indices" not in results:
+            got = show(list(results)) if isinstance(results, Mapping) else show(results)
             hint = "`cross_validate(model, X, y, return_estimator=True, return_indices=True)` gives both."
             raise fail(OptionError, "cv_results", "must hold `estimator` and `indices`", got=got, hint=hint)
         from sklearn.utils import _safe_indexing  # where there are such results, there is scikit-learn
 
-        models, tests = found["estimator"], found["indices"]["test"]
+        models, tests = results["estimator"], results["indices"]["test"]
         labels = as_keys(y, "y")
         parts = [
             cls.of(model, _safe_indexing(X, test), labels[test]) for model, test in zip(models, tests, strict=True)
@@ -105,13 +106,13 @@ class Estimated:
         classes = max((part.classes for part in parts), key=len)
         if any(name not in classes for part in parts for name in part.classes):
             classes = sorted({name for part in parts for name in part.classes})  # as scikit-learn orders them
-        place = {name: k for k, name in enumerate(classes)}
+        column_of = {name: k for k, name in enumerate(classes)}
         happened, y_prob = [], []
         for part in parts:
-            columns = [place[name] for name in part.classes]
-            wide = np.zeros((len(part.rows), len(classes)))
-            wide[:, columns] = part.y_prob
-            y_prob.append(wide)
+            columns = [column_of[name] for name in part.classes]
+            padded = np.zeros((len(part.rows), len(classes)))
+            padded[:, columns] = part.y_prob
+            y_prob.append(padded)
             happened.append(np.array(columns)[part.happened])
         rows = [test[part.rows] for part, test in zip(parts, tests, strict=True)]
         return cls(np.concatenate(happened), np.concatenate(y_prob), classes, np.concatenate(rows), len(labels))
@@ -119,7 +120,7 @@ class Estimated:
     def predictions(self, pos_label: Any = None, clip: float | None = None) -> Predictions:
         """Return the predictions; of one column, where there are two classes."""
         if not len(self.rows):
-            raise fail(EmptyError, "y", "must hold classes that the estimator was fitted to", got="others alone")
+            raise fail(EmptyError, "y", "must hold classes that the estimator was fitted to", got="other classes only")
         if len(self.classes) > 2:
             if pos_label is not None:
                 raise several_classes(len(self.classes))
@@ -143,12 +144,12 @@ class Estimated:
         if isinstance(column, Mapping):
             return {key: self._taken(value, f"{name}[{key!r}]") for key, value in column.items()}
         values = as_keys(column, name)
-        same_rows(name, len(values), self.given, "y")
+        same_rows(name, len(values), self.n_given, "y")
         return values[self.rows]
 
 
 def positive_column(classes: list[Any], pos_label: Any) -> int:
-    """Return the number of the positive one of two classes; by default the last."""
+    """Return the number of the positive class of two; by default the last."""
     positive = classes[1] if pos_label is None else pos_label
     if positive not in classes:
         got = f"{show(positive)}, and `classes_` {show(classes)}"

@@ -15,7 +15,10 @@ from .._optional import require
 from ..errors import FileError
 from .text_files import json_objects
 
-__all__ = ["NORMALISED", "Normalise", "Question", "Scale", "inspect_questions", "lm_eval_questions", "task_of"]
+__all__ = [
+    "LETTERS", "NORMALISED", "LengthScale", "Normalise", "Question", "inspect_questions", "lm_eval_questions",
+    "task_of",
+]  # fmt: skip
 
 Normalise = Literal["none", "characters", "bytes", "tokens"]
 NORMALISED: dict[str, str] = {
@@ -26,13 +29,8 @@ NORMALISED: dict[str, str] = {
 }
 _SAMPLES = re.compile(r"samples_(.+?)(?:_[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:-]+)?$")
 _INSPECT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:+-]+_(.+)_[A-Za-z0-9]{22}$")
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_GOLD = (
-    "brier_score",
-    "likelihood",
-    "ecd",
-    "temperature",
-)  # metrics that are logged with the number of the right choice
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_GOLD_METRICS = ("brier_score", "likelihood", "ecd", "temperature")  # logged with the number of the right choice
 
 
 @final
@@ -57,15 +55,15 @@ class Question:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Scale:
+class LengthScale:
     """What log-likelihoods are divided by."""
 
     normalise: Normalise = "none"
     tokens: Callable[[str], Sequence[Any]] | None = None  # makes tokens of a text
 
     @classmethod
-    def of(cls, normalise: str, tokenizer: Any = None) -> "Scale":
-        """Check what was asked for; a tokenizer may be a function, or the name of one of Hugging Face."""
+    def of(cls, normalise: str, tokenizer: Any = None) -> "LengthScale":
+        """Check what was asked for; a tokenizer is a function, or the name of one of Hugging Face."""
         if normalise not in NORMALISED:
             raise FileError(f"`normalise` must be one of {', '.join(NORMALISED)}; got {normalise!r}.")
         if normalise != "tokens":
@@ -96,11 +94,11 @@ def task_of(path: str) -> str:
     'mmlu_anatomy'
     """
     stem = re.sub(r"\.(jsonl|ndjson|json|eval)(\.\w+)?$", "", Path(path).name)
-    found = _SAMPLES.match(stem) or _INSPECT.match(stem)
-    return stem if found is None else found[1]
+    match = _SAMPLES.match(stem) or _INSPECT.match(stem)
+    return stem if match is None else match[1]
 
 
-def lm_eval_questions(path: str, name: str, scale: Scale) -> Iterator[Question]:
+def lm_eval_questions(path: str, name: str, scale: LengthScale) -> Iterator[Question]:
     """Read a file that ``lm_eval --log_samples`` wrote, line by line."""
     for number, row in json_objects(path, name, constants=True):
         yield _lm_eval(row, f"{name}, line {number}", scale)
@@ -110,12 +108,12 @@ def _refuse(where: str, what: str, hint: str) -> NoReturn:
     raise FileError(f"{where}: {what}.\n\nHint: {hint}")
 
 
-def _lm_eval(row: Mapping[str, Any], where: str, scale: Scale) -> Question:
+def _lm_eval(row: Mapping[str, Any], where: str, scale: LengthScale) -> Question:
     lacking = next((key for key in ("doc_id", "doc", "target", "filtered_resps") if key not in row), None)
     if lacking is not None or not isinstance(row["doc"], Mapping):
         _refuse(where, f"a sample of lm_eval must have `{lacking or 'doc'}`", "was the file cut, or edited?")
-    pairs = row["filtered_resps"]
-    values = _likelihoods(pairs, where)
+    responses = row["filtered_resps"]
+    values = _likelihoods(responses, where)
     asked = _arguments(row.get("arguments"))
     half = len(values) // 2
     if (
@@ -133,27 +131,27 @@ def _lm_eval(row: Mapping[str, Any], where: str, scale: Scale) -> Question:
     if isinstance(accurate, int | float) and accurate not in (0, 1):
         _refuse(where, f"its `acc` is {accurate}: more than one choice may be right, and a probability needs one",
                 "use a variant of the task with one right choice.")  # fmt: skip
-    known = None if accurate is None else bool(accurate)
-    right, by_text = _right(row, values, asked, known, where)
+    was_right = None if accurate is None else bool(accurate)
+    right, by_text = _right(row, values, asked, was_right, where)
     answer = None if any(map(math.isnan, values)) else values.index(max(values))
     if scale.normalise != "none":
         if len(asked) != len(values):
             _refuse(where, "has no `arguments`, so the length of its choices is not known", "use `--normalise none`.")
-        values = [x / (scale.length(*one) or 1) for x, one in zip(values, asked, strict=True)]
-    return Question(str(row["doc_id"]), values, right, row["doc"], by_text, answer, known)
+        values = [x / (scale.length(*request) or 1) for x, request in zip(values, asked, strict=True)]
+    return Question(str(row["doc_id"]), values, right, row["doc"], by_text, answer, was_right)
 
 
-def _likelihoods(pairs: Any, where: str) -> list[float]:
+def _likelihoods(responses: Any, where: str) -> list[float]:
     """Return the log-likelihood of each choice, or say why there are none."""
-    if not isinstance(pairs, list) or not pairs:
+    if not isinstance(responses, list) or not responses:
         _refuse(where, "`filtered_resps` must be a list", "was the file cut, or edited?")
-    if all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+    if all(isinstance(response, list) and len(response) == 2 for response in responses):
         try:
-            return [float(pair[0]) for pair in pairs]
+            return [float(response[0]) for response in responses]
         except (TypeError, ValueError):
-            _refuse(where, f"a log-likelihood must be a number; got {pairs[0][0]!r}", "was the file edited?")
+            _refuse(where, f"a log-likelihood must be a number; got {responses[0][0]!r}", "was the file edited?")
     try:
-        float(pairs[0] if not isinstance(pairs[0], list) else pairs[0][0])
+        float(responses[0] if not isinstance(responses[0], list) else responses[0][0])
     except (TypeError, ValueError, IndexError):
         _refuse(
             where, "holds text that the model wrote, and no probability of other answers, so there is no ECD",
@@ -167,32 +165,34 @@ def _likelihoods(pairs: Any, where: str) -> list[float]:
     )  # fmt: skip
 
 
-def _arguments(given: Any) -> list[tuple[str, str]]:
+def _arguments(logged: Any) -> list[tuple[str, str]]:
     """Return question and choice of each request; none where the log does not tell."""
-    if isinstance(given, Mapping):
-        given = [[one.get("arg_0"), one.get("arg_1")] for one in given.values() if isinstance(one, Mapping)]
-    if not isinstance(given, list) or not all(isinstance(one, list) and len(one) > 1 for one in given):
+    if isinstance(logged, Mapping):
+        logged = [
+            [request.get("arg_0"), request.get("arg_1")] for request in logged.values() if isinstance(request, Mapping)
+        ]
+    if not isinstance(logged, list) or not all(isinstance(request, list) and len(request) > 1 for request in logged):
         return []
-    return [(str(one[0]), str(one[1])) for one in given]
+    return [(str(request[0]), str(request[1])) for request in logged]
 
 
 def _right(
     row: Mapping[str, Any], values: list[float], asked: list[tuple[str, str]], accurate: bool | None, where: str
 ) -> tuple[int | None, int | None]:
-    """Return the number of the right choice, and what it is by its text where that is another one."""
+    """Return the number of the right choice, and its number by its text, where the two readings differ."""
     target, size = row["target"], len(values)
-    for metric in _GOLD:
-        said = row.get(metric)
-        if isinstance(said, list) and len(said) == 2 and isinstance(said[0], int | str):
-            target, asked = said[0], []
+    for metric in _GOLD_METRICS:
+        logged = row.get(metric)
+        if isinstance(logged, list) and len(logged) == 2 and isinstance(logged[0], int | str):
+            target, asked = logged[0], []
             break
     text = str(target).strip()
     if text.startswith("[") or isinstance(target, list):
-        one = target if isinstance(target, list) else _listed(text)
-        if len(one) != 1:
-            _refuse(where, f"has {len(one)} right choices, and a probability needs one that happens",
+        targets = target if isinstance(target, list) else _listed(text)
+        if len(targets) != 1:
+            _refuse(where, f"has {len(targets)} right choices, and a probability needs one that happens",
                     "use a variant of the task with one right choice.")  # fmt: skip
-        text = str(one[0])
+        text = str(targets[0])
     if asked and len({choice for _, choice in asked}) == 1 and len({question for question, _ in asked}) > 1:
         if accurate is not None and size == 2:  # the choices stand in the question: of two, `acc` tells which is right
             likelier = values.index(max(values))
@@ -209,13 +209,13 @@ def _right(
 
 def _listed(text: str) -> list[Any]:
     try:
-        found = ast.literal_eval(text)
+        literal = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return [text]
-    return found if isinstance(found, list) else [found]
+    return literal if isinstance(literal, list) else [literal]
 
 
-def inspect_questions(path: str, name: str, scale: Scale) -> Iterator[Question]:
+def inspect_questions(path: str, name: str, scale: LengthScale) -> Iterator[Question]:
     """Read a log of Inspect with its own reader, sample by sample."""
     if scale.normalise != "none":
         raise FileError(f"{name}: answers of Inspect are letters, which are not normalised.\n\nHint: leave it out.")
@@ -235,8 +235,8 @@ def inspect_questions(path: str, name: str, scale: Scale) -> Iterator[Question]:
         if (not isinstance(sample.target, str) and len(sample.target) > 1) or len(target.strip()) > 1:
             _refuse(where, "has more than one right choice, and a probability needs one that happens",
                     "use a task with one right choice.")  # fmt: skip
-        right = _LETTERS.find(target.strip()) if target.strip() else -1
-        graded = [one.value for one in (sample.scores or {}).values() if one.value in ("C", "I")]
+        right = LETTERS.find(target.strip()) if target.strip() else -1
+        graded = [score.value for score in (sample.scores or {}).values() if score.value in ("C", "I")]
         yield Question(
             f"{sample.id}/{sample.epoch}", values, right if 0 <= right < len(options) else None, dict(sample.metadata),
             None, answer, graded[0] == "C" if graded else None,
@@ -255,20 +255,21 @@ def _letters(output: Any, size: int, where: str) -> tuple[list[float], int]:
     if logprobs is None:
         _refuse(where, "has no log-probabilities, so there is no ECD",
                 "run it with `--logprobs --top-logprobs 20`, or pass graded answers with `--verbalised`.")  # fmt: skip
-    letters = _LETTERS[:size]
-    answers = [one for one in logprobs.content if _letter(one.token, letters) is not None]
+    letters = LETTERS[:size]
+    answers = [token for token in logprobs.content if _letter(token.token, letters) is not None]
     if not answers:
         _refuse(where, "has no token that is the letter of a choice", "ask for the letter alone.")
-    found = [-math.inf] * size
-    for one in answers[-1].top_logprobs or []:
-        at = _letter(one.token, letters)
-        if at is not None:  # with and without a space in front: both are this answer
-            found[at] = math.log(math.exp(found[at]) + math.exp(one.logprob)) if found[at] > -math.inf else one.logprob
-    missing = [letter for letter, value in zip(letters, found, strict=True) if value == -math.inf]
+    values = [-math.inf] * size
+    for candidate in answers[-1].top_logprobs or []:
+        number = _letter(candidate.token, letters)
+        if number is not None:  # with and without a space in front: both are this answer
+            logprob, sum_so_far = candidate.logprob, values[number]
+            values[number] = math.log(math.exp(sum_so_far) + math.exp(logprob)) if sum_so_far > -math.inf else logprob
+    missing = [letter for letter, value in zip(letters, values, strict=True) if value == -math.inf]
     if missing:
         _refuse(where, f"does not show the probability of {', '.join(missing)} (of {', '.join(letters)}), and the "
                 "surest answers are those that show fewest, so they cannot be left out",
                 "ask for more: `--top-logprobs 20` is the most that OpenAI gives.")  # fmt: skip
     answer = _letter(answers[-1].token, letters)
     assert answer is not None
-    return found, answer
+    return values, answer

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from .._checks.arrays import spelled_labels
+from .._checks.column_order import refuse_reversed
 from .._checks.columns import weights
 from .._checks.labels import equal_labels, never_occurs
 from .._checks.message import Complaint, alike, fail, phrase, show, worded
@@ -17,13 +18,13 @@ from ..errors import InputError, LabelError, MissingValueError, ShapeError
 from ..families.bernoulli import Bernoulli
 from ..families.bounded import Bounded, bounded
 from ..families.categorical import Categorical
-from ..families.classifier import Labelled, classifier
+from ..families.classifier import Labelled
 from ..families.ensemble import ensemble
 from ..families.forecasts import intervals, quantiles
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, classifier
 from .columns import Columns
-from .states import states_of
-from .values import Column, keys, known, labels, not_numbers, numbers, truths
+from .states import build_states
+from .values import Column, feature_column, keys, labels, numbers, side_by_side, truths
 
 __all__ = ["Batch", "Reader", "Rows", "join_batches", "prediction_values", "refuse_labels"]
 
@@ -44,7 +45,7 @@ class Batch:
     cluster : ndarray of shape (n,) or None
         The cluster of each row.
     features : mapping of names to ndarrays, or None
-        What is known of each row, beside predictions and outcomes.
+        Other columns, in which slices are looked for.
 
     Examples
     --------
@@ -83,12 +84,13 @@ def join_batches(parts: list[Batch]) -> Batch:
     """
 
     def column(name: str) -> Any:
-        found = [getattr(part, name) for part in parts]
-        return None if found[0] is None else np.concatenate(found)
+        pieces = [getattr(part, name) for part in parts]
+        return None if pieces[0] is None else np.concatenate(pieces)
 
     def columns(name: str) -> dict[str, AnyArray] | None:
-        found = [getattr(part, name) for part in parts]
-        return None if found[0] is None else {key: np.concatenate([one[key] for one in found]) for key in found[0]}
+        pieces = [getattr(part, name) for part in parts]
+        first = pieces[0]
+        return None if first is None else {key: np.concatenate([piece[key] for piece in pieces]) for key in first}
 
     predictions = type(parts[0].predictions).concatenate([part.predictions for part in parts])
     return Batch(predictions, column("sample_weight"), columns("by"), column("cluster"), columns("features"))
@@ -148,7 +150,7 @@ class Reader:
         self._kind: str | None = None
 
     def batches(self, stream: Iterable[Rows]) -> Iterator[Batch]:
-        """Yield the rows of a stream, batch by batch; those without any row that is kept are skipped."""
+        """Yield the rows of a stream, batch by batch; a batch of which no row is kept is skipped."""
         source = iter(stream)
         try:
             for rows in source:
@@ -156,54 +158,59 @@ class Reader:
                 if size == 0:
                     continue
                 try:
-                    found = self.batch(rows)
+                    batch = self.batch(rows)
                 except InputError as error:
                     raise self._counted(error, size, source) from error
                 self.rows += size
-                if found is not None:
-                    yield found
+                if batch is not None:
+                    yield batch
         finally:
             close = getattr(source, "close", None)
             if close is not None:  # a database waits for it
                 close()
 
     def batch(self, rows: Rows, *, whole: bool = False) -> Batch | None:
-        """Check some rows, to which others follow unless they are the ``whole``; None where all are left out."""
+        """Check some rows; others follow unless these are the ``whole``. None where all of them are left out."""
         columns = self.columns
         size = _size(rows)
-        several = {name: truths(rows[name], name) for name in columns.outcomes}
-        axes = {name: numbers(rows[name], name) for name in columns.axes}
-        outcome = _beside(several or axes) if several or axes else self._outcome(rows)
-        each = {name: numbers(rows[name], name) for name in columns.values}
-        values = _beside(each)
-        spreads = {name: numbers(rows[name], name) for name in (columns.spread or ())[1:]}
-        spread = _beside(spreads) if spreads else None
+        truth_columns = {name: truths(rows[name], name) for name in columns.outcomes}
+        axis_columns = {name: numbers(rows[name], name) for name in columns.axes}
+        outcome = side_by_side(truth_columns or axis_columns) if truth_columns or axis_columns else self._outcome(rows)
+        value_columns = {name: numbers(rows[name], name) for name in columns.values}
+        values = side_by_side(value_columns)
+        spread_columns = {name: numbers(rows[name], name) for name in (columns.spread or ())[1:]}
+        spread = side_by_side(spread_columns) if spread_columns else None
         weight = None if columns.sample_weight is None else numbers(rows[columns.sample_weight], columns.sample_weight)
         cluster = None if columns.cluster is None else keys(rows[columns.cluster], columns.cluster)
-        used: dict[Any, Column | None] = {**(several or axes or {columns.y_true: outcome}), **each, **spreads}
-        used |= {columns.sample_weight: weight, columns.cluster: cluster}
+        used: dict[Any, Column | None] = {columns.sample_weight: weight, columns.cluster: cluster}
+        used = {
+            **(truth_columns or axis_columns or {columns.y_true: outcome}),
+            **value_columns,
+            **spread_columns,
+            **used,
+        }
         kept = self._kept({str(name): column for name, column in used.items() if column is not None}, size)
         if kept is not None and not kept.any():
             return None
-        part: Any = slice(None) if kept is None else kept
-        predictions = self._predictions(outcome, values, spread, part, whole)
+        selection: Any = slice(None) if kept is None else kept
+        predictions = self._predictions(outcome, values, spread, selection, whole)
         if isinstance(predictions, Categorical) and columns.choices is not None:
-            predictions = replace(predictions, choices=np.asarray(rows[columns.choices])[part])
+            predictions = replace(predictions, choices=np.asarray(rows[columns.choices])[selection])
         if isinstance(predictions, Bernoulli | Categorical | Bounded) and columns.notes:
             predictions = replace(predictions, notes=(*predictions.notes, *columns.notes))
-        w = None if weight is None else weight.values[part]
-        if w is not None and w.any():
-            w = weights(w, len(w), predictions.outcome)
-        by = {name: keys(rows[name], name).values[part] for name in columns.by} or None
-        features = {name: known(rows[name], name)[part] for name in columns.features} or None
-        row = None if cluster is None else cluster.values[part]
+        kept_weight = None if weight is None else weight.values[selection]
+        if kept_weight is not None and kept_weight.any():
+            kept_weight = weights(kept_weight, len(kept_weight), predictions.outcome)
+        by = {name: keys(rows[name], name).values[selection] for name in columns.by} or None
+        features = {name: feature_column(rows[name], name)[selection] for name in columns.features} or None
+        cluster_keys = None if cluster is None else cluster.values[selection]
         if columns.outcomes:
-            row = np.arange(self.rows, self.rows + size)[part] if row is None else row
-            return self._each_label(predictions, w, by or {}, row)
-        return Batch(predictions, w, by, row, features)
+            cluster_keys = np.arange(self.rows, self.rows + size)[selection] if cluster_keys is None else cluster_keys
+            return self._each_label(predictions, kept_weight, by or {}, cluster_keys)
+        return Batch(predictions, kept_weight, by, cluster_keys, features)
 
     def finish(self) -> None:
-        """Refuse a positive label that was met in no row of all."""
+        """Refuse a positive label that occurs in no row."""
         if self.rows > self.dropped:
             refuse_labels(self.columns, self.positive, self.others)
 
@@ -213,14 +220,14 @@ class Reader:
             return None
         if not columns.of_classes:
             return numbers(rows[columns.y_true], columns.y_true)
-        found = labels(rows[columns.y_true], columns.y_true, words=self._words)
-        kind = "words" if found.values.dtype.kind in "UO" else "numbers"
-        if found.missing is not None and found.missing.all():
-            return found
+        outcome = labels(rows[columns.y_true], columns.y_true, words=self._words)
+        kind = "words" if outcome.values.dtype.kind in "UO" else "numbers"
+        if outcome.missing is not None and outcome.missing.all():
+            return outcome
         if self._kind is not None and self._kind != kind:
             raise fail(LabelError, columns.y_true, "must hold either numbers or words", got="both, in different rows")
         self._kind = kind
-        return found
+        return outcome
 
     def _each_label(
         self, predictions: Predictions, weight: AnyArray | None, by: Mapping[str, AnyArray], row: AnyArray
@@ -230,11 +237,11 @@ class Reader:
         groups = {"label": np.tile(np.array(names, dtype=object), len(row))} | {
             name: np.repeat(c, len(names)) for name, c in by.items()
         }
-        each = None if weight is None else np.repeat(weight, len(names))
-        return Batch(predictions, each, groups, np.repeat(row, len(names)))
+        label_weight = None if weight is None else np.repeat(weight, len(names))
+        return Batch(predictions, label_weight, groups, np.repeat(row, len(names)))
 
     def _kept(self, used: Mapping[str, Column], size: int) -> BoolArray | None:
-        """Return which rows have no missing value; None where all have none."""
+        """Return which rows have no missing value; None where no row has one."""
         holes = [column.missing for column in used.values() if column.missing is not None]
         if not holes:
             return None
@@ -253,19 +260,19 @@ class Reader:
         return ~missing
 
     def _predictions(
-        self, outcome: Column | None, values: Column, spread: Column | None, part: Any, whole: bool
+        self, outcome: Column | None, values: Column, spread: Column | None, selection: Any, whole: bool
     ) -> Predictions:
         columns = self.columns
         assert outcome is not None
-        y, v = outcome.values[part], values.values[part]
+        y, v = outcome.values[selection], values.values[selection]
         if columns.form == "gaussian":
             assert spread is not None
-            self._look_across(y, v)
-            return states_of(columns, y, v, spread.values[part])
+            self._check_width(v)
+            return build_states(columns, y, v, spread.values[selection])
         if columns.outcomes:
-            both: dict[str, Any] = {"y_prob": None, "logits": None, columns.form: v}
-            return Labelled.of(y, **both, labels=columns.outcomes, clip=columns.clip, fewest=1).predictions
-        self._look_across(y, v)
+            forms: dict[str, Any] = {"y_prob": None, "logits": None, columns.form: v}
+            return Labelled.of(y, **forms, labels=columns.outcomes, clip=columns.clip, fewest=1).predictions
+        self._check_width(v)
         if columns.form == "intervals":
             return intervals(y, v[:, 0], v[:, 1], level=columns.levels[0])
         if columns.form == "quantiles":
@@ -275,56 +282,58 @@ class Reader:
         if columns.vocabulary is not None:
             return bounded(y, [row[row > -np.inf] for row in v], vocabulary=columns.vocabulary, text="given")
         v = v if columns.grid is None else columns.grid.moved(v)
-        given: dict[str, Any] = {columns.form: v}
-        names = None if columns.labels is None else _alike_typed(columns.labels, y)
-        if names is None and v.ndim == 2 and y.dtype.kind == "b" and (ends := self._truths()) is not None:
-            y, names = np.where(y, "true", "false"), ends
-        elif names is None and v.ndim == 2 and len(columns.values) > 1 and y.dtype.kind != "b":
-            names = self._classes(y)
+        prediction: dict[str, Any] = {columns.form: v}
+        class_names = None if columns.labels is None else _typed_like(columns.labels, y)
+        if class_names is None and v.ndim == 2 and y.dtype.kind == "b" and (truth_names := self._truths()) is not None:
+            y, class_names = np.where(y, "true", "false"), truth_names
+        elif class_names is None and v.ndim == 2 and len(columns.values) > 1 and y.dtype.kind != "b":
+            class_names = self._classes(y)
+        if class_names is None and v.ndim == 2 and y.dtype.kind in "biuf":
+            refuse_reversed(columns.values, columns.form)
         return classifier(
-            y, **given, pos_label=self._positive(y), labels=names, clip=columns.clip, whole=whole
+            y, **prediction, pos_label=self._positive(y), labels=class_names, clip=columns.clip, whole=whole
         )  # fmt: skip
 
     def _positive(self, y: AnyArray) -> Any:
         """Return the positive label as the column has it, and remember which labels occur."""
-        wanted = self.columns.pos_label
-        if wanted is None:
+        label = self.columns.pos_label
+        if label is None:
             return None
-        if y.dtype.kind == "b" and isinstance(wanted, str):
-            wanted = {"true": True, "false": False, "1": True, "0": False}.get(wanted.lower(), wanted)
+        if y.dtype.kind == "b" and isinstance(label, str):
+            label = {"true": True, "false": False, "1": True, "0": False}.get(label.lower(), label)
         else:
-            wanted = _alike_typed((wanted,), y)[0]
-        found = equal_labels(y, wanted)
-        self.positive = self.positive or bool(found.any())
-        self.others |= dict.fromkeys(np.unique(y[~found]).tolist())
+            label = _typed_like((label,), y)[0]
+        is_positive = equal_labels(y, label)
+        self.positive = self.positive or bool(is_positive.any())
+        self.others |= dict.fromkeys(np.unique(y[~is_positive]).tolist())
         if self.positive:
             refuse_labels(self.columns, True, self.others)
-        return wanted
+        return label
 
     def _truths(self) -> list[str] | None:
         """Return "true" and "false" in the order of two columns that are named so; None where they are not."""
         names = [name.lower() for name in self.columns.values]
-        found = [next((end for end in ("true", "false") if name.endswith(end)), "") for name in names]
-        return found if sorted(found) == ["false", "true"] else None
+        truth_names = [next((end for end in ("true", "false") if name.endswith(end)), "") for name in names]
+        return truth_names if sorted(truth_names) == ["false", "true"] else None
 
     def _classes(self, y: AnyArray) -> list[Any] | None:
-        """Name the classes after their columns, less what all of them begin with; None where that names not all."""
+        """Name the classes after their columns, without what all names begin with; None where a label is unnamed."""
         names = list(self.columns.values)
         common = commonprefix(names)  # noqa: RUF071 (character by character is what is meant)
         ends = [name[len(common) :] for name in names]
         seen = set(np.unique(y).tolist())
         if y.dtype.kind in "iuf":  # columns that end in the number of their class, in whatever order
-            parts = [re.fullmatch(r"(.*?)([0-9]+)", name) for name in names]
-            stems = {None if part is None else part[1] for part in parts}
-            numbered = [int(part[2]) for part in parts if part is not None]
-            alike = len(stems) == 1 and len(set(numbered)) == len(names)
-            return numbered if alike and seen <= set(numbered) else None
-        for found in (ends, names):
-            if seen <= set(found) and len(set(found)) == len(found):
-                return found
+            matches = [re.fullmatch(r"(.*?)([0-9]+)", name) for name in names]
+            stems = {None if match is None else match[1] for match in matches}
+            numbered = [int(match[2]) for match in matches if match is not None]
+            consistent = len(stems) == 1 and len(set(numbered)) == len(names)
+            return numbered if consistent and seen <= set(numbered) else None
+        for class_names in (ends, names):
+            if seen <= set(class_names) and len(set(class_names)) == len(class_names):
+                return class_names
         return None
 
-    def _look_across(self, y: AnyArray, values: AnyArray) -> None:
+    def _check_width(self, values: AnyArray) -> None:
         if values.ndim != 2:
             return
         self._width = self._width or values.shape[1]
@@ -341,53 +350,40 @@ class Reader:
         place = re.sub(r"row (\d+)", lambda m: f"row {int(m[1]) + self.rows}", complaint.place)
         if complaint.count is None:
             return worded(error, replace(complaint, place=place))
-        bad, total = complaint.count[0], self.rows + size
+        broken, total = complaint.count[0], self.rows + size
         for rows in rest:
-            here = _size(rows)
-            total += here
+            size = _size(rows)
+            total += size
             try:
-                if here:
+                if size:
                     self.batch(rows)
             except InputError as another:
-                said = another.complaint
-                bad += said.count[0] if said is not None and said.count is not None and alike(said, complaint) else 0
+                other = another.complaint
+                if other is not None and other.count is not None and alike(other, complaint):
+                    broken += other.count[0]
         self.rows = total
-        return worded(error, replace(complaint, place=place, count=(bad, total)))
+        return worded(error, replace(complaint, place=place, count=(broken, total)))
 
 
 def prediction_values(rows: Rows, columns: Columns) -> Column:
     """Return one column, or a matrix of several or of lists."""
-    return _beside({name: numbers(rows[name], name) for name in columns.values})
-
-
-def _beside(each: Mapping[str, Column]) -> Column:
-    found = list(each.values())
-    if len(found) == 1:
-        return found[0]
-    for name, column in each.items():
-        if column.values.ndim != 1:
-            raise not_numbers(name, "list")
-    matrix = np.empty((len(found[0].values), len(found)), dtype=np.result_type(*(c.values for c in found)))
-    for k, column in enumerate(found):
-        matrix[:, k] = column.values
-    holes = [c.missing for c in found if c.missing is not None]
-    return Column(matrix, np.logical_or.reduce(holes) if holes else None)
+    return side_by_side({name: numbers(rows[name], name) for name in columns.values})
 
 
 def _size(rows: Rows) -> int:
     return len(next(iter(rows.values())))
 
 
-def _alike_typed(names: tuple[Any, ...], y: AnyArray) -> list[Any]:
-    """Return labels that were typed as text as numbers, where the column holds numbers and all of them are some."""
+def _typed_like(names: tuple[Any, ...], y: AnyArray) -> list[Any]:
+    """Return typed labels as numbers, where the column holds numbers and every label spells one."""
     if y.dtype.kind in "iuf" and all(isinstance(name, str) for name in names):
-        found = spelled_labels(np.array(names))
-        return list(names) if found is None else found.tolist()
+        spelled = spelled_labels(np.array(names))
+        return list(names) if spelled is None else spelled.tolist()
     return list(names)
 
 
 def refuse_labels(columns: Columns, positive: bool, others: Collection[Any]) -> None:
-    """Refuse a third label, and a positive one that was met in no row of all."""
+    """Refuse a third label, and a positive label that occurs in no row."""
     if columns.pos_label is None:
         return
     if not positive:

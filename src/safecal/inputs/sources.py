@@ -11,18 +11,20 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from .._optional import polars
 from .._types import AnyArray
 from ..errors import FileError
-from ..files import stamp_of
 from . import text_files
-from .reader import Rows
+from .reader import Reader, Rows
 
-__all__ = ["BATCH", "Source", "must_be_a_file", "open_source", "polars_is_there", "spooled"]
+__all__ = [
+    "BATCH", "Source", "first_line", "has_polars", "is_columnar", "left_out", "must_be_a_file", "open_source",
+    "spooled", "stamp_of",
+]  # fmt: skip
 
 BATCH = 1 << 19  # rows
 
@@ -36,19 +38,27 @@ _DEEPEST = 500  # levels of JSON
 _FORMATS = "CSV, TSV, Parquet, JSON Lines, Arrow or .npz"
 
 
-def polars_is_there() -> bool:
+def has_polars() -> bool:
     """Tell whether Polars is installed."""
     return importlib.util.find_spec("polars") is not None
 
 
+def stamp_of(status: os.stat_result) -> str:
+    """Return how a file looks from outside; it changes when the file does, also where its time was set back."""
+    return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}:{status.st_ctime_ns}"
+
+
 class Source(ABC):
     """A file of rows with named columns."""
+
+    has_known_columns: ClassVar[bool] = False  # whether the source itself says which column holds what
 
     def __init__(self, name: str, columns: Sequence[str], once: bool) -> None:
         self.name = name
         self.columns = tuple(columns)
         self.twice = {column for column, count in Counter(columns).items() if count > 1}
         self.once = once  # whether it came through a pipe
+        self.doubts: tuple[str, ...] = ()  # whether it is whole, for a note beside the result
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
@@ -56,19 +66,28 @@ class Source(ABC):
 
     @abstractmethod
     def rows(self) -> int | None:
-        """Return the number of rows where it costs nothing to know."""
+        """Return the number of rows; None where it is not known without reading them."""
 
     def guess(self) -> int | None:
-        """Return about how many rows there are, by the size of the file and its first lines, where those tell."""
+        """Estimate the number of rows from the size of the file and its first lines; None if they do not tell."""
         return None
 
     def place(self, row: int) -> str | None:
-        """Return where a row stands, where there is a better word than its number."""
+        """Return the place of a row in better words than its number; None where there are none."""
         return None
 
     @abstractmethod
     def frame(self) -> Any:
         """Return all columns as a Polars frame."""
+
+
+def left_out(source: Source, reader: Reader) -> tuple[str, ...]:
+    """Return how many rows the reader left out, for a note beside the result; empty where none was."""
+    if reader.first_dropped is None:
+        return ()
+    rows = "row" if reader.rows == 1 else "rows"
+    place = source.place(reader.first_dropped) or f"row {reader.first_dropped}"
+    return (f"left out {reader.dropped} of {reader.rows} {rows} with missing values, the first at {place}.",)
 
 
 @final
@@ -77,7 +96,7 @@ class _FrameSource(Source):
         self.path, self.kind, self._separator = path, kind, separator
         self._stamp = stamp_of(os.stat(path))
         self._frame = self._opened(name)
-        with _clear(name):
+        with _clear_errors(name):
             columns = self._as_written(self._frame.collect_schema().names())
         super().__init__(name, columns, once)
 
@@ -89,12 +108,13 @@ class _FrameSource(Source):
             )
             pairs = zip(names, first.row(0), strict=False)
             return [old if old and new.startswith(f"{old}_duplicated_") else new for new, old in pairs]
-        there = importlib.util.find_spec("pyarrow") is not None
-        if self.kind == "parquet" and there and polars().__version__.startswith("1."):  # later ones refuse such a file
+        has_pyarrow = importlib.util.find_spec("pyarrow") is not None
+        # Later releases of Polars refuse a Parquet file that names a column twice.
+        if self.kind == "parquet" and has_pyarrow and polars().__version__.startswith("1."):
             import pyarrow.parquet as pq
 
             return list(map(str, pq.read_schema(self.path).names))
-        if self.kind == "arrow" and there:
+        if self.kind == "arrow" and has_pyarrow:
             import pyarrow as pa
 
             try:
@@ -106,7 +126,7 @@ class _FrameSource(Source):
 
     def _opened(self, name: str) -> Any:
         pl = polars(f"{_FORMAT_NAMES[self.kind]} files are read")
-        with _clear(name):
+        with _clear_errors(name):
             if self.kind in ("csv", "tsv"):
                 # Columns stay text until they are chosen: then every value that is no number has a row.
                 return pl.scan_csv(self.path, infer_schema=False, separator=self._separator, glob=False)
@@ -115,7 +135,7 @@ class _FrameSource(Source):
             return pl.scan_parquet(self.path, glob=False) if self.kind == "parquet" else pl.scan_ipc(self.path)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
-        with _clear(self.name):
+        with _clear_errors(self.name):
             for frame in self._frame.select(list(dict.fromkeys(columns))).collect_batches(chunk_size=BATCH):
                 for part in frame.iter_slices(BATCH):
                     if part.height:
@@ -134,17 +154,17 @@ class _FrameSource(Source):
     def rows(self) -> int | None:
         if self.kind not in ("parquet", "arrow"):
             return None
-        with _clear(self.name):
+        with _clear_errors(self.name):
             return int(self._frame.select(polars().len()).collect().item())
 
     def guess(self) -> int | None:
         return _guessed_rows(self.path) if self.kind in ("csv", "tsv", "jsonl") else None
 
     def frame(self) -> Any:
-        with _clear(self.name):
-            found = self._frame.collect()
+        with _clear_errors(self.name):
+            frame = self._frame.collect()
         self._unchanged()
-        return found
+        return frame
 
 
 @final
@@ -153,7 +173,7 @@ class _TextSource(Source):
 
     def __init__(self, name: str, path: str, kind: str, once: bool, separator: str) -> None:
         self.path, self.kind, self._separator = path, kind, separator
-        with _clear(name):
+        with _clear_errors(name):
             if kind == "jsonl":
                 columns = text_files.json_header(path, name)
             else:
@@ -162,7 +182,7 @@ class _TextSource(Source):
 
     def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
         wanted = list(dict.fromkeys(columns))
-        with _clear(self.name):
+        with _clear_errors(self.name):
             if self.kind == "jsonl":
                 yield from text_files.json_rows(self.path, self.name, wanted)
             else:
@@ -183,21 +203,21 @@ class _ArchiveSource(Source):
     def __init__(self, name: str, path: str, once: bool) -> None:
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                twice = {key for key in archive.files if archive.files.count(key) > 1}
-                if twice:
-                    raise FileError(f"{name} holds more than one array {min(twice)!r}.")
+                repeated = {key for key in archive.files if archive.files.count(key) > 1}
+                if repeated:
+                    raise FileError(f"{name} holds more than one array {min(repeated)!r}.")
                 self.arrays = {key: archive[key] for key in archive.files}
         except FileError:
             raise
         except (ValueError, OSError, EOFError, KeyError) as error:
-            raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
+            raise FileError(f"{name} cannot be read as .npz: {first_line(error)}.") from error
         except Exception as error:  # zipfile has errors of its own
             if type(error).__name__ != "BadZipFile":
                 raise
-            raise FileError(f"{name} cannot be read as .npz: {_first_line(error)}.") from error
+            raise FileError(f"{name} cannot be read as .npz: {first_line(error)}.") from error
         odd = [key for key, array in self.arrays.items() if not isinstance(array, np.ndarray)]
         if odd:
-            raise FileError(f"{name} must hold arrays; {odd[0]!r} is none, and nothing is unpickled.")
+            raise FileError(f"{name} must hold arrays; {odd[0]!r} is not an array, and safecal unpickles nothing.")
         lengths = {len(array) for array in self.arrays.values() if array.ndim}
         if len(lengths) != 1 or any(array.ndim == 0 for array in self.arrays.values()):
             shapes = ", ".join(f"{key} {array.shape}" for key, array in self.arrays.items())
@@ -231,11 +251,11 @@ def open_source(path: str, kind: str | None, separator: str | None = None) -> So
         if kind is None and text_files.log_kind(path) is not None:
             hint = "name the file; or, for answers of a server, add `--vocabulary SIZE --text given`."
             raise FileError(f"standard input is a log of a language model.\n\nHint: {hint}")
-        kind = kind or _sniffed(path) or "csv"
+        kind = kind or _kind_by_content(path) or "csv"
     else:
         name, once = path, False
         must_be_a_file(path)
-        kind = kind or _sniffed(path) or _named(path)
+        kind = kind or _kind_by_content(path) or _kind_by_name(path)
     if os.path.getsize(path) == 0:
         raise FileError(f"{name} is empty.")
     if kind == "npz":
@@ -243,30 +263,36 @@ def open_source(path: str, kind: str | None, separator: str | None = None) -> So
     if kind in ("csv", "tsv", "jsonl"):
         _must_be_text(path, name, kind, separator)
     fields = separator or ("\t" if kind == "tsv" else ",")
-    if kind in ("csv", "tsv", "jsonl") and not polars_is_there():
-        return _TextSource(name, path, kind, once, fields)
-    return _FrameSource(name, path, kind, once, fields)
+    without_polars = kind in ("csv", "tsv", "jsonl") and not has_polars()
+    source = (_TextSource if without_polars else _FrameSource)(name, path, kind, once, fields)
+    source.doubts = _note_of_end(path) if kind in ("csv", "tsv") else ()  # what is missing of the others shows
+    return source
 
 
 def must_be_a_file(path: str) -> None:
-    """Refuse a folder, and what is not there."""
+    """Refuse a folder, and a path that does not exist."""
     if os.path.isdir(path):
         raise FileError(f"{path} is a folder, not a file.\n\nHint: name one file in it.")
     if not os.path.exists(path):
         folder = Path(path).parent
-        near = sorted(p.name for p in folder.glob("*") if p.suffix in _SUFFIXES)[:5] if folder.is_dir() else []
-        hint = f"\n\nHint: files there: {', '.join(near)}." if near else ""
+        nearby = sorted(p.name for p in folder.glob("*") if p.suffix in _SUFFIXES)[:5] if folder.is_dir() else []
+        hint = f"\n\nHint: files there: {', '.join(nearby)}." if nearby else ""
         raise FileError(f"{path} does not exist.{hint}")
 
 
-def _sniffed(path: str) -> str | None:
+def is_columnar(path: str) -> bool:
+    """Tell by the first bytes whether a file is Parquet or Arrow, and so no log of text."""
+    return os.path.isfile(path) and os.access(path, os.R_OK) and _kind_by_content(path) in ("parquet", "arrow")
+
+
+def _kind_by_content(path: str) -> str | None:
     """Tell the format by the first bytes, where they are a signature."""
     with open(path, "rb") as file:
         head = file.read(8)
     return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
 
 
-def _named(path: str) -> str:
+def _kind_by_name(path: str) -> str:
     suffixes = [s for s in Path(path).suffixes if s not in (".gz", ".zst")]
     kind = _SUFFIXES.get(suffixes[-1].lower()) if suffixes else None
     if kind is None:
@@ -298,10 +324,21 @@ def _must_be_text(path: str, name: str, kind: str, separator: str | None) -> Non
             raise FileError(f"{name} has no comma in its first line.\n\nHint: add {hint}.")
 
 
+def _note_of_end(path: str) -> tuple[str, ...]:
+    """Return a note where a file of lines ends within one, as a file does that was cut."""
+    with open(path, "rb") as file:
+        packed = file.read(2) in (b"\x1f\x8b", b"\x28\xb5", b"BZ", b"\xfd7")
+        file.seek(-1, os.SEEK_END)
+        if packed or file.read(1) in b"\r\n":
+            return ()
+    cut = "the file ends within a line: if it was cut, rows are missing, and its last number may be a part of one."
+    return (cut,)
+
+
 def _depth(text: bytes) -> int:
     """Return how deep brackets are nested in a text, also where they stand in words."""
-    found = np.frombuffer(text, dtype=np.uint8)
-    opened, closed = np.isin(found, tuple(b"[{")), np.isin(found, tuple(b"]}"))
+    characters = np.frombuffer(text, dtype=np.uint8)
+    opened, closed = np.isin(characters, tuple(b"[{")), np.isin(characters, tuple(b"]}"))
     return int(np.cumsum(opened.astype(np.int64) - closed, dtype=np.int64).max(initial=0))
 
 
@@ -327,12 +364,13 @@ def spooled() -> str:
     return path
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error without its full stop, or the name of its type."""
     return str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
 
 
-class _clear:
-    """Turn what Polars says of a file into one line."""
+class _clear_errors:
+    """Turn an error of Polars about a file into one line."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -346,4 +384,4 @@ class _clear:
         panic = type(error).__name__ == "PanicException"  # Polars met what it holds to be impossible: a damaged file
         ours = isinstance(error, UnicodeError | csv.Error | EOFError)
         if panic or ours or type(error).__module__.startswith("polars"):
-            raise FileError(f"{self.name} cannot be read: {_first_line(error)}.") from error
+            raise FileError(f"{self.name} cannot be read: {first_line(error)}.") from error

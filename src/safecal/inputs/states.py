@@ -12,10 +12,10 @@ from ..errors import FormError, InputError, ShapeError
 from ..families.gaussian import Gaussian, gaussian
 from .columns import Columns
 
-__all__ = ["check_states", "split_names", "states_of"]
+__all__ = ["build_states", "check_states", "split_names"]
 
 
-def split_names(there: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
+def split_names(available: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
     """Return names that were given one by one, or with commas between them; a column with a comma in its name stands.
 
     Examples
@@ -23,7 +23,7 @@ def split_names(there: Sequence[str], given: Sequence[str]) -> tuple[str, ...]:
     >>> split_names(["x", "y", "a,b"], ["x,y", "a,b"])
     ('x', 'y', 'a,b')
     """
-    parts = ([word] if word in there else [name.strip() for name in word.split(",")] for word in given)
+    parts = ([word] if word in available else [name.strip() for name in word.split(",")] for word in words)
     return tuple(name for name in chain.from_iterable(parts) if name)
 
 
@@ -39,32 +39,32 @@ def check_states(columns: Columns) -> Columns:
     form, *spread = columns.spread
     axes = columns.axes or (str(columns.y_true),)
     d = len(axes)
-    for name, many in (("mean", len(columns.values)), (form, d if form == "cov" else len(spread))):
-        if many != d:
-            raise fail(FormError, name, phrase("as many columns"), got=f"{many} and {d}")
+    for argument, count in (("mean", len(columns.values)), (form, d if form == "cov" else len(spread))):
+        if count != d:
+            raise fail(FormError, argument, phrase("as many columns"), got=f"{count} and {d}")
     if form == "cov" and len(spread) > 1:
         if len(spread) not in (d * d, _triangle(d)):
             raise _no_matrix("columns", d, len(spread))
         _in_order(spread, d)
-    for name, found in (("x_true", axes), ("mean", columns.values), (form, tuple(spread))):
-        twice = [one for one in found if found.count(one) > 1]
-        if twice:
-            raise fail(FormError, name, "must name each column once", got=f"{twice[0]!r} twice")
+    for argument, names in (("x_true", axes), ("mean", columns.values), (form, tuple(spread))):
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise fail(FormError, argument, "must name each column once", got=f"{repeated[0]!r} twice")
     return columns
 
 
-def states_of(columns: Columns, x_true: AnyArray, mean: AnyArray, spread: AnyArray) -> Gaussian:
+def build_states(columns: Columns, x_true: AnyArray, mean: AnyArray, spread: AnyArray) -> Gaussian:
     """Check states whose numbers lie beside each other, (n,) or (n, d), as `gaussian` does."""
     assert columns.spread is not None
     form = columns.spread[0]
     if form == "std":
-        found = gaussian(x_true, mean, std=spread)
+        states = gaussian(x_true, mean, std=spread)
     elif form == "var":
-        found = gaussian(x_true, mean, var=spread)
+        states = gaussian(x_true, mean, var=spread)
     else:
         x, m = (a.reshape(len(a), -1) for a in (x_true, mean))
-        found = gaussian(x, m, cov=_matrices(spread, x.shape[1]))
-    return replace(found, axis_names=columns.axes)
+        states = gaussian(x, m, cov=_matrices(spread, x.shape[1]))
+    return replace(states, axis_names=columns.axes)
 
 
 def _triangle(d: int) -> int:
@@ -72,7 +72,7 @@ def _triangle(d: int) -> int:
 
 
 def _matrices(values: AnyArray, d: int) -> AnyArray:
-    """Return (n, d, d) of matrices, or of their numbers row by row, or of those of their lower triangle."""
+    """Return matrices (n, d, d): from matrices, their numbers row by row, or those of their lower triangle."""
     if values.ndim == 3:
         return values
     flat = values.reshape(len(values), -1)
@@ -86,12 +86,12 @@ def _matrices(values: AnyArray, d: int) -> AnyArray:
     return matrices
 
 
-def _no_matrix(what: str, d: int, got: int) -> InputError:
-    rule = f"must be {d * d} {what}, the matrix row by row, or {_triangle(d)}, its lower triangle row by row"
+def _no_matrix(unit: str, d: int, got: int) -> InputError:
+    rule = f"must be {d * d} {unit}, the matrix row by row, or {_triangle(d)}, its lower triangle row by row"
     if d == 1:
-        rule = f"must be one of the {what}, the variance"
+        rule = f"must be one of the {unit}, the variance"
     size = f"{got}, where states have {d} component{'s' if d > 1 else ''}"
-    return fail(FormError if what == "columns" else ShapeError, "cov", rule, got=size)
+    return fail(FormError if unit == "columns" else ShapeError, "cov", rule, got=size)
 
 
 def _in_order(names: Sequence[str], d: int) -> None:
@@ -101,15 +101,15 @@ def _in_order(names: Sequence[str], d: int) -> None:
     labels = list(dict.fromkeys(label for pair in pairs for label in pair))
     if len(labels) != d:  # the names do not say
         return
-    own = {i: pair[0] for (i, j), pair in zip(places, pairs, strict=True) if i == j}
-    if len(set(own.values())) == d and all(
-        set(pair) == {own[i], own[j]} for (i, j), pair in zip(places, pairs, strict=True)
+    axis_of = {i: pair[0] for (i, j), pair in zip(places, pairs, strict=True) if i == j}
+    if len(set(axis_of.values())) == d and all(
+        set(pair) == {axis_of[i], axis_of[j]} for (i, j), pair in zip(places, pairs, strict=True)
     ):
         return
-    wanted = ", ".join(f"{labels[i]}{labels[j]}" for i, j in places)
+    expected = ", ".join(f"{labels[i]}{labels[j]}" for i, j in places)
     shown = ", ".join(f"{a}{b}" for a, b in pairs)
-    whole = "the matrix" if len(names) == d * d else "its lower triangle"
-    raise fail(FormError, "cov", f"must name {whole} row by row, {wanted}", got=shown)
+    part = "the matrix" if len(names) == d * d else "its lower triangle"
+    raise fail(FormError, "cov", f"must name {part} row by row, {expected}", got=shown)
 
 
 def _axes_named(name: str) -> tuple[str, str]:

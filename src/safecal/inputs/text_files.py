@@ -20,19 +20,9 @@ from .._types import AnyArray
 from ..errors import FileError
 
 __all__ = [
-    "ROWS",
-    "csv_header",
-    "csv_rows",
-    "json_column",
-    "json_documents",
-    "json_header",
-    "json_objects",
-    "json_rows",
-    "key_of",
-    "log_kind",
-    "opened",
-    "repeated",
-]
+    "ROWS", "count_repeats", "csv_header", "csv_rows", "hash_text", "json_column", "json_documents", "json_header",
+    "json_objects", "json_rows", "log_kind", "opened",
+]  # fmt: skip
 
 ROWS = 1 << 16  # at a time
 _LONGEST = 1 << 27  # characters of a field
@@ -75,18 +65,18 @@ def csv_rows(
         reader = csv.reader(file, delimiter=separator, strict=True)
         header = next(row for row in reader if row)
         places = [header.index(column) for column in columns]
-        held: list[list[str]] = []
+        rows: list[list[str]] = []
         for row in reader:
             if len(row) > len(header):
                 raise FileError(
                     f"{name} has {len(row)} fields in line {reader.line_num}, and {len(header)} columns in its header."
                 )
-            held.append(row + [""] * (len(header) - len(row)))
-            if len(held) >= size:
-                yield _text_columns(held, places, columns)
-                held = []
-        if held:
-            yield _text_columns(held, places, columns)
+            rows.append(row + [""] * (len(header) - len(row)))
+            if len(rows) >= size:
+                yield _text_columns(rows, places, columns)
+                rows = []
+        if rows:
+            yield _text_columns(rows, places, columns)
 
 
 def _text_columns(rows: list[list[str]], places: list[int], columns: Sequence[str]) -> dict[str, AnyArray]:
@@ -106,14 +96,14 @@ def json_header(path: str, name: str) -> list[str]:
 
 def json_rows(path: str, name: str, columns: Sequence[str], size: int = ROWS) -> Iterator[dict[str, Any]]:
     """Yield some columns; a key that a row lacks is missing there."""
-    held: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for _, row in json_objects(path, name):
-        held.append(row)
-        if len(held) >= size:
-            yield {column: json_column([row.get(column) for row in held]) for column in columns}
-            held = []
-    if held:
-        yield {column: json_column([row.get(column) for row in held]) for column in columns}
+        rows.append(row)
+        if len(rows) >= size:
+            yield {column: json_column([row.get(column) for row in rows]) for column in columns}
+            rows = []
+    if rows:
+        yield {column: json_column([row.get(column) for row in rows]) for column in columns}
 
 
 def json_objects(path: str, name: str, *, constants: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -141,10 +131,10 @@ def json_documents(path: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]
         return
     try:
         with opened(path, name) as file:
-            whole = json.load(file)
+            document = json.load(file)
     except (ValueError, RecursionError) as error:
         raise FileError(f"{name} cannot be read: it is not JSON.") from error
-    for number, row in enumerate(whole if isinstance(whole, list) else [whole]):
+    for number, row in enumerate(document if isinstance(document, list) else [document]):
         if not isinstance(row, dict):
             raise FileError(f"{name} cannot be read: item {number} of its list is not a JSON object.")
         yield f"item {number}", row
@@ -167,16 +157,16 @@ def json_column(values: list[Any]) -> AnyArray:
     return objects
 
 
-def key_of(text: str) -> int:
+def hash_text(text: str) -> int:
     """Return eight bytes that tell a text from others."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
 
 
-def repeated(keys: "array[int]") -> int:
-    """Return how many keys were there before; it leaves them in order, and needs no room for a copy."""
-    found = np.frombuffer(keys, dtype=np.int64)
-    found.sort()
-    return int(np.count_nonzero(found[1:] == found[:-1]))
+def count_repeats(keys: "array[int]") -> int:
+    """Return how many keys repeat an earlier one; it sorts them in place, and makes no copy."""
+    hashes = np.frombuffer(keys, dtype=np.int64)
+    hashes.sort()
+    return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
 
 
 _ANSWER = re.compile(r'"object"\s*:\s*"(chat\.completion|text_completion|response)"|"(prompt|top)_logprobs"')

@@ -14,7 +14,7 @@ from .._kernels.states import Pose
 from .._optional import polars
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import FileError, InputError
-from .sources import open_source
+from .sources import first_line, open_source
 
 __all__ = ["Trajectory", "matched_times", "of_group", "read_covariances", "read_trajectory"]
 
@@ -24,8 +24,8 @@ _POSITION = [f"position_{axis}" for axis in "xyz"]
 _ORIENTATION = [f"orientation_{axis}" for axis in "xyzw"]
 _SECONDS = ("header_stamp_sec", "header_stamp_secs", "stamp_sec", "stamp_secs", "sec", "secs")
 _NANOSECONDS = ("header_stamp_nanosec", "header_stamp_nsecs", "stamp_nanosec", "stamp_nsecs", "nanosec", "nsecs")
-_WHOLE = ("time", "timestamp", "stamp", "t", "header_stamp")
-_SAME = 1e-6  # seconds between a covariance and its pose: what text keeps of a stamp
+_STAMPS = ("time", "timestamp", "stamp", "t", "header_stamp")
+_SAME_STAMP = 1e-6  # seconds between a covariance and its pose: what text keeps of a stamp
 
 
 class Trajectory(NamedTuple):
@@ -61,24 +61,25 @@ def read_trajectory(path: str, quaternion: str = "xyzw") -> Trajectory:
         raise type(error)(str(error).replace("row", "pose")) from None
     by_time = np.argsort(times, kind="stable")
     times = times[by_time]
-    twice = np.flatnonzero(np.diff(times) == 0.0)
-    if twice.size:
+    repeated = np.flatnonzero(np.diff(times) == 0.0)
+    if repeated.size:
         raise FileError(
-            f"{path} must have every stamp once; {times[twice[0]]!r} comes twice ({twice.size} of {len(times)} stamps)."
-            "\n\nHint: was it written by two runs? Give each run a file of its own."
+            f"{path} must have every stamp once; {times[repeated[0]]!r} comes twice "
+            f"({repeated.size} of {len(times)} stamps).\n\n"
+            "Hint: was it written by two runs? Give each run a file of its own."
         )
     pose = Pose(rotation[by_time], np.ascontiguousarray(position[by_time]))
     return Trajectory(path, times, pose, None if cov is None else cov[by_time])
 
 
 def _tum(path: str) -> tuple[FloatArray, FloatArray, FloatArray, None]:
-    found = _numbers_of(path, None, f"TUM text, `{_TUM}`")
-    if found.shape[1] != 8:
+    numbers = _numbers_of(path, None, f"TUM text, `{_TUM}`")
+    if numbers.shape[1] != 8:
         raise FileError(
-            f"{path} must be TUM text, `{_TUM}`, 8 numbers a line; it has {found.shape[1]}."
+            f"{path} must be TUM text, `{_TUM}`, 8 numbers a line; it has {numbers.shape[1]}."
             "\n\nHint: a table with the columns of nav_msgs/Odometry is named .csv or .parquet."
         )
-    return found[:, 0], found[:, 1:4], found[:, 4:], None
+    return numbers[:, 0], numbers[:, 1:4], numbers[:, 4:], None
 
 
 def _numbers_of(path: str, separator: str | None, what: str, skip: int = 0) -> FloatArray:
@@ -86,46 +87,52 @@ def _numbers_of(path: str, separator: str | None, what: str, skip: int = 0) -> F
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of files without a line
-            found = np.loadtxt(path, dtype=np.float64, comments="#", delimiter=separator, ndmin=2, skiprows=skip)
+            numbers = np.loadtxt(path, dtype=np.float64, comments="#", delimiter=separator, ndmin=2, skiprows=skip)
     except FileNotFoundError:
         raise FileError(f"{path} does not exist.") from None
     except (ValueError, UnicodeDecodeError) as error:
-        told = str(error).split(";")[0].split("\n")[0].rstrip(".")
-        raise FileError(f"{path} cannot be read as {what}: {told}.") from error
-    if not len(found):
+        reason = str(error).split(";")[0].split("\n")[0].rstrip(".")
+        raise FileError(f"{path} cannot be read as {what}: {reason}.") from error
+    if not len(numbers):
         raise FileError(f"{path} is empty.")
-    return np.asarray(found)
+    return np.asarray(numbers)
 
 
-def _plain(name: str) -> str:
-    """Return the name of a column without the ways to write it: `pose.pose.position.x` and `position_x` are one."""
-    found = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
-    return found.removeprefix("pose_pose_").removeprefix("pose_")
+def _plain_name(name: str) -> str:
+    """Return the name of a column in one spelling: `pose.pose.position.x` and `position_x` are the same."""
+    plain = re.sub(r"[^0-9a-z]+", "_", name.lower()).strip("_")
+    return plain.removeprefix("pose_pose_").removeprefix("pose_")
 
 
 def _odometry(path: str) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None]:
     source = open_source(path, None)
-    by_name = {_plain(column): column for column in source.columns}
+    by_name = {_plain_name(column): column for column in source.columns}
     place, turn = (_named(by_name, names, path) for names in (_POSITION, _ORIENTATION))
     cells = [f"covariance_{k}" for k in range(36)]
     cov = [by_name[cell] for cell in cells] if all(cell in by_name for cell in cells) else []
     listed = by_name.get("covariance")
     stamp = [by_name[n] for names in (_SECONDS, _NANOSECONDS) for n in names if n in by_name][:2]
-    whole = next((by_name[name] for name in _WHOLE if name in by_name), None)
-    if len(stamp) != 2 and whole is None:
+    stamp_column = next((by_name[name] for name in _STAMPS if name in by_name), None)
+    if len(stamp) != 2 and stamp_column is None:
         raise FileError(
             f"{path} must have a column of stamps; it has {', '.join(source.columns[:8])}."
             "\n\nHint: `header.stamp.sec` and `header.stamp.nanosec`, or `timestamp` in seconds."
         )
-    columns = [*place, *turn, *cov, *([listed] if listed and not cov else []), *(stamp if len(stamp) == 2 else [whole])]
+    columns = [
+        *place,
+        *turn,
+        *cov,
+        *([listed] if listed and not cov else []),
+        *(stamp if len(stamp) == 2 else [stamp_column]),
+    ]
     parts: dict[str, list[AnyArray]] = {str(column): [] for column in columns}
     for batch in source.batches([str(column) for column in columns]):
-        for column, found in parts.items():
-            found.append(_matrix(batch[column], path) if column == listed else _floats(batch[column], column))
+        for column, pieces in parts.items():
+            pieces.append(_matrix(batch[column], path) if column == listed else _floats(batch[column], column))
     if not parts[place[0]]:
         raise FileError(f"{path} is empty.")
-    values = {column: np.concatenate(found) for column, found in parts.items()}
-    times = values[stamp[0]] + 1e-9 * values[stamp[1]] if len(stamp) == 2 else values[str(whole)]
+    values = {column: np.concatenate(pieces) for column, pieces in parts.items()}
+    times = values[stamp[0]] + 1e-9 * values[stamp[1]] if len(stamp) == 2 else values[str(stamp_column)]
     matrices = None
     if cov:
         matrices = np.stack([values[c] for c in cov], axis=1).reshape(-1, 6, 6)
@@ -153,41 +160,41 @@ def _floats(values: Any, name: str) -> FloatArray:
 
 
 def _matrix(values: Any, path: str) -> FloatArray:
-    found = np.asarray([np.asarray(value, dtype=np.float64).reshape(-1) for value in values], dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != 36:
-        raise FileError(f"{path} must have covariances of 36 numbers; it has {found.shape[-1]}.")
-    return found
+    matrices = np.asarray([np.asarray(value, dtype=np.float64).reshape(-1) for value in values], dtype=np.float64)
+    if matrices.ndim != 2 or matrices.shape[1] != 36:
+        raise FileError(f"{path} must have covariances of 36 numbers; it has {matrices.shape[-1]}.")
+    return matrices
 
 
 def read_covariances(path: str, poses: Trajectory) -> FloatArray:
-    """Read covariances: one matrix for all poses, or a line for each, which a stamp may begin; or .npy arrays."""
+    """Read covariances: one matrix for all poses, or a line for each, with its stamp or without; or .npy arrays."""
     n = len(poses.times)
     if Path(path).suffix.lower() == ".npy":
         try:
-            found = np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+            values = np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
         except (OSError, ValueError) as error:
-            raise FileError(f"{path} cannot be read as .npy: {str(error).splitlines()[0].rstrip('.')}.") from error
+            raise FileError(f"{path} cannot be read as .npy: {first_line(error)}.") from error
     else:
         separator, skip = _layout(path)
-        found = _numbers_of(path, separator, "lines of numbers", skip)
-    d = found.shape[-1]
-    if found.ndim == 3 and found.shape in {(n, 3, 3), (n, 6, 6)}:
-        return found
-    if found.ndim == 2 and found.shape in {(3, 3), (6, 6)}:
-        return found
-    if found.ndim == 2 and d in (10, 37):
-        found = _of_stamps(found, path, poses)
+        values = _numbers_of(path, separator, "lines of numbers", skip)
+    d = values.shape[-1]
+    if values.ndim == 3 and values.shape in {(n, 3, 3), (n, 6, 6)}:
+        return values
+    if values.ndim == 2 and values.shape in {(3, 3), (6, 6)}:
+        return values
+    if values.ndim == 2 and d in (10, 37):
+        values = _of_stamps(values, path, poses)
         d -= 1
-    if found.ndim == 2 and d in (9, 36):
-        if len(found) != n:
+    if values.ndim == 2 and d in (9, 36):
+        if len(values) != n:
             raise FileError(
-                f"{path} must have a covariance for each of the {n} poses of {poses.name}; it has {len(found)}."
+                f"{path} must have a covariance for each of the {n} poses of {poses.name}; it has {len(values)}."
             )
         size = 3 if d == 9 else 6
-        return found.reshape(n, size, size)
+        return values.reshape(n, size, size)
     raise FileError(
         f"{path} must hold one matrix, or a line of 36 numbers (9 in the plane) for each of {n} poses; "
-        f"it has shape {found.shape}.\n\nHint: a line is a matrix row by row; its stamp may come first."
+        f"it has shape {values.shape}.\n\nHint: a line is a matrix row by row; its stamp may come first."
     )
 
 
@@ -205,16 +212,16 @@ def _layout(path: str) -> tuple[str | None, int]:
     raise FileError(f"{path} is empty.")
 
 
-def _of_stamps(found: FloatArray, path: str, poses: Trajectory) -> FloatArray:
+def _of_stamps(values: FloatArray, path: str, poses: Trajectory) -> FloatArray:
     """Return the covariance of each pose by its stamp."""
-    found = found[np.argsort(found[:, 0], kind="stable")]
-    _, at = matched_times(poses.times, found[:, 0], _SAME)
-    if len(at) != len(poses.times) or len(np.unique(at)) != len(at):
+    values = values[np.argsort(values[:, 0], kind="stable")]
+    _, index = matched_times(poses.times, values[:, 0], _SAME_STAMP)
+    if len(index) != len(poses.times) or len(np.unique(index)) != len(index):
         raise FileError(
-            f"{path} must have a covariance for each stamp of {poses.name}; {len(poses.times) - len(np.unique(at))} of "
-            f"{len(poses.times)} have none within a microsecond."
+            f"{path} must have a covariance for each stamp of {poses.name}; "
+            f"{len(poses.times) - len(np.unique(index))} of {len(poses.times)} have none within a microsecond."
         )
-    return found[at, 1:]
+    return values[index, 1:]
 
 
 def matched_times(a: FloatArray, b: FloatArray, tolerance: float) -> tuple[IndexArray, IndexArray]:
@@ -226,11 +233,11 @@ def matched_times(a: FloatArray, b: FloatArray, tolerance: float) -> tuple[Index
         short, long = a, b
     else:
         short, long = b, a
-    after = np.clip(np.searchsorted(long, short), 1, len(long) - 1) if len(long) > 1 else np.zeros(len(short), np.intp)
-    before = np.maximum(after - 1, 0)
-    near = np.where(np.abs(long[before] - short) <= np.abs(long[after] - short), before, after)
-    found = np.flatnonzero(np.abs(long[near] - short) <= tolerance)
-    return (found, near[found]) if len(b) > len(a) else (near[found], found)
+    above = np.clip(np.searchsorted(long, short), 1, len(long) - 1) if len(long) > 1 else np.zeros(len(short), np.intp)
+    below = np.maximum(above - 1, 0)
+    near = np.where(np.abs(long[below] - short) <= np.abs(long[above] - short), below, above)
+    matched = np.flatnonzero(np.abs(long[near] - short) <= tolerance)
+    return (matched, near[matched]) if len(b) > len(a) else (near[matched], matched)
 
 
 def of_group(trajectory: Trajectory, cov: FloatArray, group: str, first: str | None) -> tuple[Pose, FloatArray]:
@@ -241,9 +248,9 @@ def of_group(trajectory: Trajectory, cov: FloatArray, group: str, first: str | N
         return trajectory.pose, cov
     d = sum(DIMENSIONS[group])
     if cov.shape[-1] > d:
-        kept = {("SE2", "rotation"): [2, 3, 4], ("SE2", "translation"): [0, 1, 5]}.get((group, str(first)))
-        kept = kept or ([3, 4, 5] if first == "translation" else [0, 1, 2])
-        cov = cov[..., kept, :][..., kept]
+        kept_axes = {("SE2", "rotation"): [2, 3, 4], ("SE2", "translation"): [0, 1, 5]}.get((group, str(first)))
+        kept_axes = kept_axes or ([3, 4, 5] if first == "translation" else [0, 1, 2])
+        cov = cov[..., kept_axes, :][..., kept_axes]
     if group == "SO3":
         return Pose(turn, None), cov
     x, y, z, w = turn.T

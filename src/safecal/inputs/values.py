@@ -1,7 +1,7 @@
 """A column of a table as an array, with its missing values, whichever library it comes from."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,10 @@ from .._optional import pyarrow
 from .._types import AnyArray, BoolArray
 from ..errors import DtypeError, InputError, LabelError, ShapeError
 
-__all__ = ["Column", "from_text", "keys", "known", "labels", "library", "not_numbers", "numbers", "truths"]
+__all__ = [
+    "Column", "feature_column", "from_text", "keys", "labels", "library", "not_numbers", "numbers", "side_by_side",
+    "truths",
+]  # fmt: skip
 
 
 _TRUTHS = {bool, np.bool_}
@@ -36,68 +39,83 @@ def numbers(raw: Any, name: str) -> Column:
 
     Text counts where it spells numbers. Missing ones are NaN.
     """
-    found = _OF[library(raw)](raw, name)
-    values = found.values
+    column = _COLUMN_FROM[library(raw)](raw, name)
+    values = column.values
     if (values.dtype.kind == "O" and all(_is_text_or_missing(value) for value in values)) or values.dtype.kind == "U":
-        found = _from_text(found, name)
+        column = _from_text(column, name)
     elif values.dtype.kind not in "iuf":
         raise not_numbers(name, str(getattr(raw, "dtype", None) or getattr(raw, "type", values.dtype)))
-    return _with_nan(found)
+    return _with_nan(column)
 
 
 def labels(raw: Any, name: str, *, words: bool = False) -> Column:
     """Return outcomes: truths, numbers where every value is one, else text; text stays text where ``words`` says so."""
     if not words and library(raw) == "polars" and str(raw.dtype) == "String":  # without a detour through objects
         raw = _spelled_series(raw)
-    found = _OF[library(raw)](raw, name)
-    if found.values.ndim != 1:
+    column = _COLUMN_FROM[library(raw)](raw, name)
+    if column.values.ndim != 1:
         raise fail(ShapeError, name, "must hold one label a row", got="a list", hint="is it the right column?")
-    if found.values.dtype.kind in "biuf":
-        return _with_nan(found)
-    here = slice(None) if found.missing is None else ~found.missing
-    known = found.values[here]
-    if known.dtype.kind == "O" and not is_text(known):
-        if known.size and all(isinstance(value, bool | np.bool_) for value in known):
-            return Column(_filled(found, False).astype(bool), found.missing)
-        known = np.array([str(value) for value in known], dtype=np.str_)
-    spelled = None if words or not known.size else spelled_labels(known)
+    if column.values.dtype.kind in "biuf":
+        return _with_nan(column)
+    present = slice(None) if column.missing is None else ~column.missing
+    known_values = column.values[present]
+    if known_values.dtype.kind == "O" and not is_text(known_values):
+        if known_values.size and all(isinstance(value, bool | np.bool_) for value in known_values):
+            return Column(_filled(column, False).astype(bool), column.missing)
+        known_values = np.array([str(value) for value in known_values], dtype=np.str_)
+    spelled = None if words or not known_values.size else spelled_labels(known_values)
     if spelled is None:
-        return Column(_scattered(known.astype(np.str_), found.missing, ""), found.missing)
-    if found.missing is not None and spelled.dtype.kind in "iu":
-        return Column(_scattered(spelled, found.missing, 0), found.missing)
-    return Column(_scattered(spelled, found.missing, np.nan), found.missing)
+        return Column(_scattered(known_values.astype(np.str_), column.missing, ""), column.missing)
+    if column.missing is not None and spelled.dtype.kind in "iu":
+        return Column(_scattered(spelled, column.missing, 0), column.missing)
+    return Column(_scattered(spelled, column.missing, np.nan), column.missing)
+
+
+def side_by_side(column_of: Mapping[str, Column]) -> Column:
+    """Return the only column as it is, or a matrix of several columns of numbers."""
+    columns = list(column_of.values())
+    if len(columns) == 1:
+        return columns[0]
+    for name, column in column_of.items():
+        if column.values.ndim != 1:
+            raise not_numbers(name, "list")
+    matrix = np.empty((len(columns[0].values), len(columns)), dtype=np.result_type(*(c.values for c in columns)))
+    for k, column in enumerate(columns):
+        matrix[:, k] = column.values
+    holes = [c.missing for c in columns if c.missing is not None]
+    return Column(matrix, np.logical_or.reduce(holes) if holes else None)
 
 
 def truths(raw: Any, name: str) -> Column:
     """Return whether one of several labels was there, row by row: 0 or 1."""
-    found = labels(raw, name)
-    values = found.values
+    column = labels(raw, name)
+    values = column.values
     bad = (values != 0) & (values != 1) if values.dtype.kind in "biuf" else np.ones(len(values), dtype=bool)
-    if found.missing is not None:
-        bad &= ~found.missing
+    if column.missing is not None:
+        bad &= ~column.missing
     if bad.any():
         first = int(bad.argmax())
         raise fail(
             LabelError, name, "must be 0 or 1, where a row has several labels", got=show(values[first].item()),
             place=f"row {first}", count=(int(bad.sum()), len(values)),
         )  # fmt: skip
-    return Column(np.asarray(values == 1, dtype=np.float64), found.missing)
+    return Column(np.asarray(values == 1, dtype=np.float64), column.missing)
 
 
 def keys(raw: Any, name: str) -> Column:
     """Return keys of groups or clusters; a missing one is None, and whole numbers stay whole."""
-    found = _OF[library(raw)](raw, name)
-    if found.values.ndim != 1:
+    column = _COLUMN_FROM[library(raw)](raw, name)
+    if column.values.ndim != 1:
         raise fail(ShapeError, name, "must hold one key a row", got="a list", hint="is it the right column?")
-    if found.missing is None:
-        return found
-    objects = found.values.astype(object)
-    objects[found.missing] = None
-    return Column(objects, found.missing)
+    if column.missing is None:
+        return column
+    objects = column.values.astype(object)
+    objects[column.missing] = None
+    return Column(objects, column.missing)
 
 
-def known(raw: Any, name: str) -> AnyArray:
-    """Return what is known of each row: numbers, truths, dates or text; objects with None where some are missing."""
+def feature_column(raw: Any, name: str) -> AnyArray:
+    """Return a feature of each row: numbers, truths, dates or text; objects with None where some are missing."""
     kind = str(getattr(raw, "dtype", None) or getattr(raw, "type", ""))
     if library(raw) == "polars" and kind.startswith("Date"):
         import polars as pl
@@ -107,13 +125,13 @@ def known(raw: Any, name: str) -> AnyArray:
         return np.asarray(raw.cast(pyarrow().timestamp("us")).to_numpy(zero_copy_only=False))
     if library(raw) == "numpy" and raw.dtype.kind == "M":
         return np.asarray(raw)
-    found = _OF[library(raw)](raw, name)
-    if found.values.ndim != 1:  # lists: no condition is made of them
-        return _objects([tuple(row) for row in found.values.tolist()])
-    if found.missing is None:
-        return found.values
-    objects = found.values.astype(object)
-    objects[found.missing] = None
+    column = _COLUMN_FROM[library(raw)](raw, name)
+    if column.values.ndim != 1:  # lists: no condition is made of them
+        return _objects([tuple(row) for row in column.values.tolist()])
+    if column.missing is None:
+        return column.values
+    objects = column.values.astype(object)
+    objects[column.missing] = None
     return objects
 
 
@@ -121,8 +139,8 @@ def from_text(values: AnyArray) -> AnyArray:
     """Read a column of text as numbers, truths or dates, where every text is one; a CSV file holds text alone."""
     if values.dtype.kind not in "OU":
         return values
-    here = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
-    text = values[here]
+    present = np.fromiter((value is not None for value in values), dtype=bool, count=len(values))
+    text = values[present]
     if not text.size or not is_text(text):
         return values
     spelled = spelled_labels(text)
@@ -133,11 +151,11 @@ def from_text(values: AnyArray) -> AnyArray:
             return values
     if spelled is None:
         return values
-    if here.all():
+    if present.all():
         return spelled
     if spelled.dtype.kind == "M":
-        return _scattered(spelled, ~here, np.datetime64("NaT"))
-    return _scattered(spelled.astype(object), ~here, None)
+        return _scattered(spelled, ~present, np.datetime64("NaT"))
+    return _scattered(spelled.astype(object), ~present, None)
 
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?$")
@@ -155,13 +173,13 @@ def _filled(column: Column, value: Any) -> AnyArray:
     return filled
 
 
-def _scattered(known: AnyArray, missing: BoolArray | None, hole: Any) -> AnyArray:
+def _scattered(values: AnyArray, missing: BoolArray | None, hole: Any) -> AnyArray:
     """Put known values where they stood, and something else where one was missing."""
     if missing is None:
-        return known
-    found = np.full(len(missing), hole, dtype=known.dtype)
-    found[~missing] = known
-    return found
+        return values
+    scattered = np.full(len(missing), hole, dtype=values.dtype)
+    scattered[~missing] = values
+    return scattered
 
 
 def _with_nan(column: Column) -> Column:
@@ -179,18 +197,18 @@ def _with_nan(column: Column) -> Column:
 
 
 def _from_text(column: Column, name: str) -> Column:
-    """Read text as numbers, or refuse the first that is none."""
+    """Read text as numbers, or refuse the first text that is no number."""
     missing = column.missing
     if missing is None and column.values.dtype.kind == "O":
         missing = np.fromiter(map(is_missing, column.values), dtype=bool, count=len(column.values))
     text = column.values if missing is None else column.values[~missing]
-    found = spelled_numbers(text)
-    if found is None:
+    spelled = spelled_numbers(text)
+    if spelled is None:
         bad = np.fromiter((spelled_numbers(np.array([value])) is None for value in text), dtype=bool, count=len(text))
         first = int(bad.argmax())
         row = first if missing is None else int(np.flatnonzero(~missing)[first])
         raise _no_number(name, text[first], row, (int(bad.sum()), len(column.values)))
-    return Column(_scattered(found, missing, np.nan), missing)
+    return Column(_scattered(spelled, missing, np.nan), missing)
 
 
 def _no_number(name: str, value: Any, row: int, count: tuple[int, int]) -> InputError:
@@ -210,23 +228,23 @@ def not_numbers(name: str, kind: str) -> InputError:
 
 def _matrix(flat: AnyArray, lengths: AnyArray, missing: BoolArray | None, name: str) -> Column:
     """Return lists under each other as a matrix; every list must be as long as the first."""
-    here = np.ones(len(lengths), dtype=bool) if missing is None else ~missing
-    width = int(lengths[here][0]) if here.any() else 1
-    other = here & (lengths != width)
-    if other.any():
-        at = int(other.argmax())
+    present = np.ones(len(lengths), dtype=bool) if missing is None else ~missing
+    width = int(lengths[present][0]) if present.any() else 1
+    wrong_length = present & (lengths != width)
+    if wrong_length.any():
+        first = int(wrong_length.argmax())
         raise fail(
-            ShapeError, name, f"must hold lists of one length, {width}", got=f"{lengths[at]}",
-            place=f"row {at}", count=(int(other.sum()), len(other)),
+            ShapeError, name, f"must hold lists of one length, {width}", got=f"{lengths[first]}",
+            place=f"row {first}", count=(int(wrong_length.sum()), len(wrong_length)),
         )  # fmt: skip
     if flat.dtype.kind not in "iuf":
         raise not_numbers(name, f"list of {flat.dtype}")
-    found = flat.reshape(-1, width, *flat.shape[1:])  # lists of lists are matrices
+    matrix = flat.reshape(-1, width, *flat.shape[1:])  # lists of lists are matrices
     if missing is None:
-        return Column(found)
-    whole = np.full((len(lengths), *found.shape[1:]), np.nan)
-    whole[here] = found
-    return Column(whole, missing)
+        return Column(matrix)
+    padded = np.full((len(lengths), *matrix.shape[1:]), np.nan)
+    padded[present] = matrix
+    return Column(padded, missing)
 
 
 def _no_empty_text(column: Column) -> Column:
@@ -240,9 +258,9 @@ def _no_empty_text(column: Column) -> Column:
 
 
 def _objects(values: list[Any]) -> AnyArray:
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
-    return found
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = values
+    return objects
 
 
 # Each library hands over an array and what is missing of it; text and mixtures are arrays of objects.
@@ -253,14 +271,14 @@ def _numpy(raw: Any, name: str) -> Column:
     if values.dtype.kind == "O":
         holes = np.fromiter(map(is_missing, values), dtype=bool, count=len(values))
         missing = holes if holes.any() else None
-        known = values if missing is None else values[~missing]
-        if known.size and all(isinstance(value, list) for value in known):
+        present = values if missing is None else values[~missing]
+        if present.size and all(isinstance(value, list) for value in present):
             lengths = np.fromiter((0 if hole else len(v) for v, hole in zip(values, holes, strict=True)), dtype=np.intp)
-            flat = _numpy(_objects([item for value in known for item in value]), name)
+            flat = _numpy(_objects([item for value in present for item in value]), name)
             return _matrix(_with_nan(flat).values, lengths, missing, name)
-        kinds = {type(value) for value in known}
+        kinds = {type(value) for value in present}
         if kinds and (kinds <= _TRUTHS or (not kinds & _TRUTHS and all(issubclass(k, _NUMBERS) for k in kinds))):
-            plain = np.array(known.tolist())
+            plain = np.array(present.tolist())
             if plain.dtype.kind in "biuf":  # whole numbers of more than 64 bits stay what they are
                 return Column(_scattered(plain, missing, 0), missing)
         return _no_empty_text(Column(values, missing))
@@ -275,8 +293,8 @@ def _polars(raw: Any, name: str) -> Column:
     missing = raw.is_null().to_numpy() if raw.null_count() else None
     if kind.startswith(("List", "Array")):
         lists = raw if kind.startswith("List") else raw.arr.to_list()
-        kept = lists.filter(lists.list.len() > 0)
-        flat = _polars(kept.explode() if len(kept) else lists.clear().explode(), name)
+        filled = lists.filter(lists.list.len() > 0)
+        flat = _polars(filled.explode() if len(filled) else lists.clear().explode(), name)
         return _matrix(_with_nan(flat).values, lists.list.len().fill_null(0).to_numpy(), missing, name)
     import polars as pl
 
@@ -297,20 +315,20 @@ def _spelled_series(raw: Any) -> Any:
     """Return a text column as numbers, where every value is one."""
     import polars as pl
 
-    known = raw.replace("", None).str.strip_chars()
-    nulls = known.null_count()
-    lower = known.str.to_lowercase()
-    if len(known) and lower.drop_nulls().is_in(TRUTHS).all() and nulls < len(known):
+    text = raw.replace("", None).str.strip_chars()
+    nulls = text.null_count()
+    lower = text.str.to_lowercase()
+    if len(text) and lower.drop_nulls().is_in(TRUTHS).all() and nulls < len(text):
         return lower == "true"
-    floats = known.cast(pl.Float64, strict=False)
-    if floats.null_count() > nulls or known.str.contains(LEADING_ZERO).any():
+    floats = text.cast(pl.Float64, strict=False)
+    if floats.null_count() > nulls or text.str.contains(LEADING_ZERO).any():
         return raw
-    for whole in (pl.Int64, pl.UInt64):
-        found = known.cast(whole, strict=False)
-        if found.null_count() == nulls:
-            return found
+    for kind in (pl.Int64, pl.UInt64):
+        integers = text.cast(kind, strict=False)
+        if integers.null_count() == nulls:
+            return integers
     large = floats.abs() > 2**53
-    if large.any() and known.filter(large.fill_null(False)).str.contains(r"^[+-]?[0-9]+$").any():
+    if large.any() and text.filter(large.fill_null(False)).str.contains(r"^[+-]?[0-9]+$").any():
         return raw
     return floats
 
@@ -340,4 +358,4 @@ def _arrow(raw: Any, name: str) -> Column:
     return _no_empty_text(Column(np.asarray(raw.to_numpy(zero_copy_only=False)), missing))
 
 
-_OF: dict[str, Callable[[Any, str], Column]] = {"numpy": _numpy, "polars": _polars, "pyarrow": _arrow}
+_COLUMN_FROM: dict[str, Callable[[Any, str], Column]] = {"numpy": _numpy, "polars": _polars, "pyarrow": _arrow}

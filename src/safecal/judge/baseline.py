@@ -20,13 +20,12 @@ from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from ..errors import InputError
-from ..inference.dependence import clustered_bounds
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
-from ..inference.sum_bounds import bounds_by_key
+from ..inference.sum_bounds import bounds_by_key, clustered_bounds
 from ..visible import visible
 from .evaluation import Evaluation
-from .looks import smaller_end
+from .joint_verdicts import smaller_end
 from .places import Place
 
 __all__ = ["NOT_WORSE", "UNCLEAR", "WORSE", "Baseline", "Change"]
@@ -48,7 +47,7 @@ class Change:
     change : Interval
         By how much it rose: a difference in nats, a factor for temperatures and ratios of mistakes.
     margin : float
-        How much of a rise is no worse.
+        The largest rise that does not count as worse.
     factor : bool
         Whether the change is a factor, not a difference.
 
@@ -81,8 +80,8 @@ class Change:
         if math.isinf(self.change.high) and math.isinf(self.change.low) and not math.isinf(self.change.value):
             return f"{visible(self.name)}: {self.before:.3g} before, {self.now:.3g} now, without bounds: unclear"
         ends = f"{self.change.low:.3g} to {self.change.high:.3g}"
-        both = f"{self.before:.3g} before, {self.now:.3g} now"
-        return f"{visible(self.name)}: {both} ({ends} {rose}): {self.decision.lower()}"
+        values = f"{self.before:.3g} before, {self.now:.3g} now"
+        return f"{visible(self.name)}: {values} ({ends} {rose}): {self.decision.lower()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -95,9 +94,9 @@ class Change:
         """Read a document that `to_dict` wrote."""
         fields: dict[str, Any] = dict.fromkeys(("before", "now", "margin"), documents.numbers)
         fields |= {"name": documents.text, "change": Interval.from_dict, "factor": documents.flag}
-        found = documents.read("change", document, fields, {"decision": _DECISION})
-        decision = found.pop("decision", None)
-        change = cls(**found)
+        values = documents.read("change", document, fields, {"decision": _DECISION})
+        decision = values.pop("decision", None)
+        change = cls(**values)
         documents.every([(decision in (None, change.decision), f"must have the `decision` {change.decision}")])
         return change
 
@@ -151,10 +150,10 @@ class Baseline:
         Baseline
             What changed.
         """
-        for name, given in (("now", now), ("before", before)):
-            if not isinstance(given, Evaluation):
+        for name, value in (("now", now), ("before", before)):
+            if not isinstance(value, Evaluation):
                 hint = "read a document with `safecal.Evaluation.from_dict(document)`."
-                raise fail(InputError, name, "must be an Evaluation", got=type(given).__name__, hint=hint)
+                raise fail(InputError, name, "must be an Evaluation", got=type(value).__name__, hint=hint)
         _same_kind(now.tally, before.tally)
         limits = now.limits
         between = smaller_end(now.verdict.looks) is not None  # then places have an end each, and do not compare
@@ -162,24 +161,24 @@ class Baseline:
         count = 3 + len(places)
         level = 1.0 - (1.0 - limits.level) / count
         changes = [_change_of_ecd(now, before, level, between)]
-        a, b = (one.bounds.temperature(level) for one in (now, before))
+        a, b = (evaluation.bounds.temperature(level) for evaluation in (now, before))
         if not (math.isnan(a.value) and math.isnan(b.value)):
-            changes.append(_ratio("temperature", a, b, math.sqrt(limits.max_temperature)))
+            changes.append(_change_of_ratio("temperature", a, b, math.sqrt(limits.max_temperature)))
         made, earlier = now.mistakes, before.mistakes
         if made is not None and earlier is not None:
-            ratios = (_at(now, level), _at(before, level))
-            changes.append(_ratio("mistakes", *ratios, math.sqrt(limits.max_ratio)))
+            ratios = (_ratio_at(now, level), _ratio_at(before, level))
+            changes.append(_change_of_ratio("mistakes", *ratios, math.sqrt(limits.max_ratio)))
         for place in places:
-            found = _in_place(place, before.tally, level)
-            if found is not None:
-                changes.append(found)
+            change = _change_in_place(place, before.tally, level)
+            if change is not None:
+                changes.append(change)
         return cls(tuple(changes), limits.level)
 
     @property
     def decision(self) -> str:
         """``"WORSE"``, ``"NOT WORSE"`` or ``"UNCLEAR"``."""
-        found = {change.decision for change in self.changes}
-        return WORSE if WORSE in found else UNCLEAR if UNCLEAR in found else NOT_WORSE
+        decisions = {change.decision for change in self.changes}
+        return WORSE if WORSE in decisions else UNCLEAR if UNCLEAR in decisions else NOT_WORSE
 
     @property
     def reason(self) -> str:
@@ -208,9 +207,9 @@ class Baseline:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         fields = {"changes": documents.list_of(Change.from_dict, 1), "level": documents.LEVEL}
-        found = documents.read("baseline", document, fields, {"decision": _DECISION, "reason": documents.words})
-        baseline = cls(tuple(found["changes"]), found["level"])
-        decision = found.get("decision", baseline.decision)
+        values = documents.read("baseline", document, fields, {"decision": _DECISION, "reason": documents.words})
+        baseline = cls(tuple(values["changes"]), values["level"])
+        decision = values.get("decision", baseline.decision)
         documents.every([(decision == baseline.decision, f"must have the `decision` {baseline.decision}")])
         return baseline
 
@@ -225,24 +224,27 @@ def _same_kind(now: Tally, before: Tally) -> None:
             )  # fmt: skip
 
 
-def _at(evaluation: Evaluation, level: float) -> Interval:
-    found = Mistakes.of(evaluation.tally, level)
-    assert found is not None
-    return found.ratio
+def _ratio_at(evaluation: Evaluation, level: float) -> Interval:
+    mistakes = Mistakes.of(evaluation.tally, level)
+    assert mistakes is not None
+    return mistakes.ratio
 
 
 def _change_of_ecd(now: Evaluation, before: Evaluation, level: float, between: bool) -> Change:
     """Compare ECD; where it is known between bounds, from the least that it can have risen to the most."""
     margin, a, b = 0.5 * now.verdict.allowed, now.bounds.interval(level), before.bounds.interval(level)
-    found = _difference("ECD", a, b, margin)
+    change = _change_of_value("ECD", a, b, margin)
     if not between:
-        return found
-    least, earlier = (one.looks[0].bounds.interval(level) for one in (now, before))
-    low, high = _difference("ECD", least, b, margin).change.low, _difference("ECD", a, earlier, margin).change.high
-    return replace(found, change=replace(found.change, low=low, high=high))
+        return change
+    smaller, earlier = (evaluation.looks[0].bounds.interval(level) for evaluation in (now, before))
+    low, high = (
+        _change_of_value("ECD", smaller, b, margin).change.low,
+        _change_of_value("ECD", a, earlier, margin).change.high,
+    )
+    return replace(change, change=replace(change.change, low=low, high=high))
 
 
-def _difference(name: str, now: Interval, before: Interval, margin: float) -> Change:
+def _change_of_value(name: str, now: Interval, before: Interval, margin: float) -> Change:
     """Take two independent intervals apart: the squares of their arms add up (MOVER)."""
     value = now.value - before.value if now.value != before.value else 0.0
     if math.isinf(value):  # something impossible happened in one of the two alone
@@ -258,12 +260,11 @@ def _arm(a: float, b: float) -> float:
     return math.inf if math.isnan(a) or math.isnan(b) else math.hypot(a, b)
 
 
-def _ratio(name: str, now: Interval, before: Interval, margin: float) -> Change:
-    found = _difference(name, _logarithms(now), _logarithms(before), math.log(margin))
-    value, low, high = (_factor(x) for x in (found.change.value, found.change.low, found.change.high))
-    return Change(
-        name, before.value, now.value, Interval(value, low, high, now.level, found.change.method), margin, True
-    )
+def _change_of_ratio(name: str, now: Interval, before: Interval, margin: float) -> Change:
+    logs = _change_of_value(name, _logarithms(now), _logarithms(before), math.log(margin)).change
+    value, low, high = (_factor(x) for x in (logs.value, logs.low, logs.high))
+    interval = Interval(value, low, high, now.level, logs.method)
+    return Change(name, before.value, now.value, interval, margin, True)
 
 
 def _logarithms(interval: Interval) -> Interval:
@@ -278,28 +279,28 @@ def _factor(x: float) -> float:
     return math.inf if x > 700.0 else math.exp(x)
 
 
-def _in_place(place: Place, before: Tally, level: float) -> Change | None:
+def _change_in_place(place: Place, before: Tally, level: float) -> Change | None:
     """Compare the ECD of a place; None where the baseline has no such place."""
-    found = _found(place, before)
-    if found is None or found.row[0] == 0.0:
+    rows = _rows_in(place, before)
+    if rows is None or rows.sums[0] == 0.0:
         return None
-    ecd = float(found.row[COLUMN["sum_excess"]] / found.row[COLUMN["weight"]])
-    low, high = found.bounds(0.5 * (1.0 - level))
+    ecd = float(rows.sums[COLUMN["sum_excess"]] / rows.sums[COLUMN["weight"]])
+    low, high = rows.bounds(0.5 * (1.0 - level))
     # The place was chosen among many because it is bad now: so its bounds are those that hold for all of them.
-    return _difference(place.name, place.ecd, Interval(ecd, low, high, level, ""), 0.5 * place.limit)
+    return _change_of_value(place.name, place.ecd, Interval(ecd, low, high, level, ""), 0.5 * place.limit)
 
 
-class _Found(NamedTuple):
+class _PlaceRows(NamedTuple):
     """The rows of a place: their sums, and those of each of their clusters, where these are told apart."""
 
-    row: FloatArray
+    sums: FloatArray
     clustered: bool
     clusters: tuple[IndexArray, FloatArray] | None = None
 
     def bounds(self, alpha: float) -> tuple[float, float]:
         """Bound the ECD; infinite where rows depend on each other, and which do is not known."""
         if not self.clustered:
-            low, high = bounds_by_key(self.row[None, :], alpha)
+            low, high = bounds_by_key(self.sums[None, :], alpha)
         elif self.clusters is None:
             return -math.inf, math.inf
         else:
@@ -308,8 +309,8 @@ class _Found(NamedTuple):
         return float(low[0]), float(high[0])
 
 
-def _found(place: Place, tally: Tally) -> _Found | None:
-    """Find the rows of a place; None of a slice, which an earlier one need not have looked at, and of a direction."""
+def _rows_in(place: Place, tally: Tally) -> _PlaceRows | None:
+    """Find the rows of a place; None of what has no rows of its own, or an earlier one need not have looked at."""
     clustered = tally.clusters is not None
     if place.type == "group" and tally.groups is not None:
         groups, pairs = tally.groups, tally.pairs
@@ -318,10 +319,10 @@ def _found(place: Place, tally: Tally) -> _Found | None:
             return None
         row, key = groups.sums[names[0]], groups.keys[names[0]]
         if pairs is None:
-            return _Found(row, clustered)
-        here = pairs.key == pairs.keys.index(key)
-        return _Found(row, clustered, (pairs.cluster[here], pairs.sums[here]))
-    if place.type in ("group", "slice", "direction"):
+            return _PlaceRows(row, clustered)
+        in_group = pairs.key == pairs.keys.index(key)
+        return _PlaceRows(row, clustered, (pairs.cluster[in_group], pairs.sums[in_group]))
+    if place.type != "range":
         return None
     cells = tally.cell_pairs
     for order in tally.orders:
@@ -332,8 +333,8 @@ def _found(place: Place, tally: Tally) -> _Found | None:
         inside = (whole.low >= place.low * (1.0 - 1e-12)) & (whole.high <= place.high * (1.0 + 1e-12))
         row = np.asarray(whole.sums[inside].sum(axis=0))
         if cells is None or not (cells.classes or order.label is None):
-            return _Found(row, clustered)
+            return _PlaceRows(row, clustered)
         pairs_of = cells.of_order(order.label)
-        here = np.isin(pairs_of.cell, whole.coarse[inside])
-        return _Found(row, clustered, (pairs_of.cluster[here], pairs_of.sums[here]))
+        in_range = np.isin(pairs_of.cell, whole.coarse[inside])
+        return _PlaceRows(row, clustered, (pairs_of.cluster[in_range], pairs_of.sums[in_range]))
     return None

@@ -14,7 +14,7 @@ from scipy import special
 from .._types import AnyArray, FloatArray, IndexArray
 from ..inference.tails import distinct, pearson3_quantile
 
-__all__ = ["ENOUGH", "Rows", "Sums", "ece_of_chance", "null_ece"]
+__all__ = ["ENOUGH", "BinSums", "SparseRows", "ece_of_chance", "null_ece"]
 
 ENOUGH = 25.0  # variance of a gap, in units of a squared weight, from which its law is taken as normal
 _QUANTILE = 0.95
@@ -25,7 +25,7 @@ _ELEMENTS = 1_000_000  # bins times draws, at most; never fewer than _FEWEST dra
 _FEWEST = 1_000
 
 
-class Sums(NamedTuple):
+class BinSums(NamedTuple):
     """Weighted sums over the rows of each bin; ``variance`` and ``fourth`` carry the square and fourth power of w."""
 
     weight: FloatArray
@@ -42,7 +42,7 @@ class Sums(NamedTuple):
         return self.variance**2 < ENOUGH * self.fourth
 
 
-class Rows(NamedTuple):
+class SparseRows(NamedTuple):
     """Rows of sparse bins."""
 
     bin: IndexArray
@@ -51,7 +51,7 @@ class Rows(NamedTuple):
     weight: FloatArray
 
 
-def null_ece(s: Sums, kept: Rows, rng: np.random.Generator) -> tuple[float, float]:
+def null_ece(s: BinSums, kept: SparseRows, rng: np.random.Generator) -> tuple[float, float]:
     """Return mean and quantile, under calibration, of the sum over bins of the absolute gap."""
     draws = max(_FEWEST, min(_DRAWS, _ELEMENTS // len(s.weight)))
     sparse = s.sparse()
@@ -62,21 +62,21 @@ def null_ece(s: Sums, kept: Rows, rng: np.random.Generator) -> tuple[float, floa
             mean += spread * math.sqrt(2.0 / math.pi)
             drawn += np.abs(spread * rng.standard_normal(draws))
             continue
-        mine = kept.bin == k
-        rows = Rows(*(column[mine] for column in kept))
+        in_bin = kept.bin == k
+        rows = SparseRows(*(column[in_bin] for column in kept))
         if len(rows.weight) <= _LISTED and rows.weight.min() == rows.weight.max():
-            sizes, mass = _listed(rows.predicted)
+            sizes, mass = _law_of_tosses(rows.predicted)
             mean += rows.weight[0] * float(np.dot(sizes, mass))
             pick = np.searchsorted(np.cumsum(mass), rng.random(draws), side="right")
             drawn += rows.weight[0] * sizes[np.minimum(pick, len(sizes) - 1)]
         else:
-            found = _drawn(rows, draws, rng)
-            mean += float(found.mean())
-            drawn += found
+            gaps = _draw_gaps(rows, draws, rng)
+            mean += float(gaps.mean())
+            drawn += gaps
     return float(mean), float(np.quantile(drawn, _QUANTILE, method="inverted_cdf"))
 
 
-def _listed(p: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _law_of_tosses(p: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the absolute gaps that tosses with chances ``p`` can give, and their probabilities (Poisson-binomial)."""
     mass = np.zeros(len(p) + 1)
     mass[0] = 1.0
@@ -86,27 +86,28 @@ def _listed(p: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.abs(np.arange(len(p) + 1) - p.sum()), mass
 
 
-def _drawn(rows: Rows, draws: int, rng: np.random.Generator) -> FloatArray:
+def _draw_gaps(rows: SparseRows, draws: int, rng: np.random.Generator) -> FloatArray:
     """Draw the absolute gap: the rows that matter most one by one, until the law of the rest is easy."""
     step = rows.weight * np.where(rows.predicted > 0.5, -1.0, 1.0)
     noise = rows.weight**2 * rows.rare * (1.0 - rows.rare)
     order = np.argsort(-noise)
     out = np.zeros(draws)
     while order.size:
-        left = noise[order]
+        remaining = noise[order]
         if order.size > _DENSE:
-            if left.sum() ** 2 >= ENOUGH * np.dot(left, rows.weight[order] ** 2):
-                out += math.sqrt(left.sum()) * rng.standard_normal(draws)
+            if remaining.sum() ** 2 >= ENOUGH * np.dot(remaining, rows.weight[order] ** 2):
+                out += math.sqrt(remaining.sum()) * rng.standard_normal(draws)
                 break
             if rows.rare[order].sum() <= 2.0 * ENOUGH:
-                out += _surprises(rows.rare[order], step[order], draws, rng)
+                out += _draw_surprises(rows.rare[order], step[order], draws, rng)
                 break
-        mine, order = order[:_DENSE], order[_DENSE:]
-        out += (rng.random((draws, len(mine))) < rows.rare[mine]) @ step[mine] - np.dot(step[mine], rows.rare[mine])
+        dense, order = order[:_DENSE], order[_DENSE:]
+        surprised = rng.random((draws, len(dense))) < rows.rare[dense]
+        out += surprised @ step[dense] - np.dot(step[dense], rows.rare[dense])
     return np.abs(out)
 
 
-def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+def _draw_surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
     """Draw a sum over many rows that rarely surprise, touching only those that do.
 
     They are the rows on which a point of a Poisson process falls.
@@ -116,8 +117,8 @@ def _surprises(rare: FloatArray, step: FloatArray, draws: int, rng: np.random.Ge
     row = np.searchsorted(edges, rng.uniform(0.0, edges[-1], len(draw)), side="right") - 1
     size = len(rare)
     first = distinct(draw * size + np.minimum(row, size - 1))  # a row surprises once
-    found: FloatArray = np.bincount(first // size, weights=step[first % size], minlength=draws).astype(np.float64)
-    return found - float(np.dot(step, rare))
+    total: FloatArray = np.bincount(first // size, weights=step[first % size], minlength=draws).astype(np.float64)
+    return total - float(np.dot(step, rare))
 
 
 _LAW = 64  # gaps that a sparse bin can show, around the expected one: more than six standard deviations on each side
@@ -150,8 +151,9 @@ def ece_of_chance(noise: FloatArray, p: FloatArray, n: FloatArray, index: IndexA
         Where gaps of many bins are normal, the quantile is that of a shifted gamma law; else laws are convolved.
     """
     normal = np.sqrt(noise[noise >= ENOUGH])
-    few = ((noise > 0.0) & (noise < ENOUGH))[index]
-    sparse = _transformed(*_pooled(p[few], n[few], index[few])) if few.any() else []
+    in_sparse_bin = ((noise > 0.0) & (noise < ENOUGH))[index]
+    points = p[in_sparse_bin], n[in_sparse_bin], index[in_sparse_bin]
+    sparse = _laws_of_bins(*_pooled(*points)) if in_sparse_bin.any() else []
     means = [float(sizes @ mass) for sizes, mass in sparse]
     squares = [float((sizes - mean) ** 2 @ mass) for (sizes, mass), mean in zip(sparse, means, strict=True)]
     mean = _HALF_NORMAL[0] * float(normal.sum()) + sum(means)
@@ -161,7 +163,7 @@ def ece_of_chance(noise: FloatArray, p: FloatArray, n: FloatArray, index: IndexA
     if not sparse and len(normal) >= _MANY:
         return mean, mean + pearson3_quantile(_QUANTILE, variance, _HALF_NORMAL[2] * float((normal**3).sum()))
     listed = None if len(normal) else _listed_quantile(sparse)
-    return mean, _convolved(normal, sparse, mean + 12.0 * math.sqrt(variance)) if listed is None else listed
+    return mean, _convolved_quantile(normal, sparse, mean + 12.0 * math.sqrt(variance)) if listed is None else listed
 
 
 def _pooled(p: FloatArray, n: FloatArray, index: IndexArray) -> tuple[FloatArray, FloatArray, IndexArray]:
@@ -179,12 +181,12 @@ def _pooled(p: FloatArray, n: FloatArray, index: IndexArray) -> tuple[FloatArray
     reach = np.sqrt(1.0 + 0.25 * skew * skew)
     low, high = 0.5 * skew - reach, 0.5 * skew + reach
     share = high / (high - low)
-    two = np.stack([mean + low * spread, mean + high * spread], axis=1)
+    points = np.stack([mean + low * spread, mean + high * spread], axis=1)
     counts = np.stack([count * share, count * (1.0 - share)], axis=1)
-    return np.clip(two.ravel(), 0.0, 1.0), counts.ravel(), np.repeat(index[starts], 2)
+    return np.clip(points.ravel(), 0.0, 1.0), counts.ravel(), np.repeat(index[starts], 2)
 
 
-def _transformed(p: FloatArray, n: FloatArray, index: IndexArray) -> list[tuple[FloatArray, FloatArray]]:
+def _laws_of_bins(p: FloatArray, n: FloatArray, index: IndexArray) -> list[tuple[FloatArray, FloatArray]]:
     """Return for each bin the absolute gaps that tosses can give, and their probabilities, by a Fourier transform."""
     starts = np.flatnonzero(np.diff(index, prepend=-1))
     expected = np.add.reduceat(n * p, starts)
@@ -205,19 +207,19 @@ def _listed_quantile(sparse: list[tuple[FloatArray, FloatArray]]) -> float | Non
     """Return the quantile of a sum of absolute gaps that has few values; None where they are too many to list."""
     support, mass = np.zeros(1), np.ones(1)
     for sizes, chances in sparse:
-        there = chances > 0.0
-        if len(support) * int(there.sum()) > _FEW_VALUES:
+        possible = chances > 0.0
+        if len(support) * int(possible.sum()) > _FEW_VALUES:
             return None
-        support = np.add.outer(support, sizes[there]).ravel()
-        mass = np.multiply.outer(mass, chances[there]).ravel()
+        support = np.add.outer(support, sizes[possible]).ravel()
+        mass = np.multiply.outer(mass, chances[possible]).ravel()
     order = np.argsort(support)
     below = np.cumsum(mass[order])
     return float(support[order][np.searchsorted(below, _QUANTILE * below[-1])])
 
 
-def _convolved(normal: FloatArray, sparse: list[tuple[FloatArray, FloatArray]], most: float) -> float:
-    """Return the quantile of a sum of absolute gaps, on a grid from 0 to ``most``."""
-    step = most / _GRID
+def _convolved_quantile(normal: FloatArray, sparse: list[tuple[FloatArray, FloatArray]], farthest: float) -> float:
+    """Return the quantile of a sum of absolute gaps, on a grid from 0 to ``farthest``."""
+    step = farthest / _GRID
     edges = step * (np.arange(_GRID + 1) - 0.5)
     # One law a row, of twice as many steps, so that nothing comes round.
     spreads = normal[:, None] * math.sqrt(2.0)

@@ -42,11 +42,11 @@ class Difference:
     --------
     >>> import safecal
     >>> y_true = [1, 0, 1, 1, 0, 1]
-    >>> found = safecal.compare(
+    >>> comparison = safecal.compare(
     ...     safecal.bernoulli(y_true, [0.9, 0.2, 0.1, 0.8, 0.3, 0.7]),
     ...     safecal.bernoulli(y_true, [0.7, 0.4, 0.4, 0.7, 0.4, 0.6]),
     ... )
-    >>> round(found.brier.a, 4), round(found.brier.b, 4), round(found.brier.interval.value, 4)
+    >>> round(comparison.brier.a, 4), round(comparison.brier.b, 4), round(comparison.brier.interval.value, 4)
     (0.18, 0.17, 0.01)
     """
 
@@ -63,7 +63,7 @@ class Difference:
 
     @property
     def can_tell(self) -> bool:
-        """Whether these rows can tell; not where they spread too little to hold what equal models do by chance."""
+        """Whether these rows are enough to tell. Where they are not, equal models differ as much by chance."""
         at = self.interval
         spread = NormalDist().inv_cdf(0.5 * (1.0 + at.level))
         return self.shown or not (math.isinf(at.low) or math.isinf(at.high) or abs(self.statistic) > spread)
@@ -142,26 +142,26 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """What the differences in ECD and NLL say together, in words; never which model is better by ECD alone."""
-        return _verdict(self) + _untold({"NLL": self.nll, "ECD": self.ecd})
+        return _verdict_words(self) + _undecidable_words({"NLL": self.nll, "ECD": self.ecd})
 
     def _title(self) -> str:
         units = f"{self.n} {'row' if self.n == 1 else 'rows'}"
         return f"safecal comparison: {units}" + (f", {self.clusters} clusters" if self.clusters else "")
 
     def _method(self) -> str:
-        found = (self.ecd, self.nll, self.brier)
-        return "; ".join(dict.fromkeys(d.interval.method for d in found if d is not None))
+        differences = (self.ecd, self.nll, self.brier)
+        return "; ".join(dict.fromkeys(d.interval.method for d in differences if d is not None))
 
     def _cells(self) -> list[list[str]]:
         level = f"{100 * self.ecd.interval.level:g} % interval"
         rows = [["", "a", "b", "a - b", level, "p-value"]]
         for name in ("ecd", "nll", "brier"):
-            found: Difference | None = getattr(self, name)
-            if found is not None:
-                at = found.interval
-                values = [number(x, signed=name == "ecd") for x in (found.a, found.b)]
+            difference: Difference | None = getattr(self, name)
+            if difference is not None:
+                at = difference.interval
+                values = [number(x, signed=name == "ecd") for x in (difference.a, difference.b)]
                 ends = f"{number(at.low, signed=True)} to {number(at.high, signed=True)}"
-                p_value = f"{found.p_value:.4f}" if found.p_value >= 0.0001 else "< 0.0001"
+                p_value = f"{difference.p_value:.4f}" if difference.p_value >= 0.0001 else "< 0.0001"
                 label = "Brier" if name == "brier" else name.upper()
                 rows.append([label, *values, number(at.value, signed=True), ends, p_value])
         return rows
@@ -172,7 +172,7 @@ class Comparison:
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Whose; by default that of pandas where it is installed, else that of Polars.
+            By default pandas where it is installed, else Polars.
 
         Returns
         -------
@@ -185,8 +185,8 @@ class Comparison:
         return arrow_stream(self._columns(), requested_schema)
 
     def _columns(self) -> dict[str, list[Any]]:
-        found = {"ECD": self.ecd, "NLL": self.nll, "Brier": self.brier}
-        known = {name: d for name, d in found.items() if d is not None}
+        differences = {"ECD": self.ecd, "NLL": self.nll, "Brier": self.brier}
+        known = {name: d for name, d in differences.items() if d is not None}
         columns: dict[str, list[Any]] = {"metric": list(known)}
         columns |= {name: [getattr(d, name) for d in known.values()] for name in ("a", "b")}
         columns["difference"] = [d.interval.value for d in known.values()]
@@ -212,9 +212,9 @@ class Comparison:
         matplotlib.figure.Figure
             A new figure.
         """
-        from ..plot import compared
+        from ..plot import draw_comparison
 
-        return compared(self, sides)
+        return draw_comparison(self, sides)
 
     def report(
         self, path: str | os.PathLike[str], *, sides: "SideBySide | None" = None, title: str | None = None
@@ -224,7 +224,7 @@ class Comparison:
         Parameters
         ----------
         path : str or os.PathLike
-            Where to.
+            Where to write it.
         sides : SideBySide, optional
             What ``compare`` returns of two evaluations, to be shown below.
         title : str, optional
@@ -237,8 +237,8 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
         counts = {name: getattr(self, name) for name in _COUNTS}
-        found = {name: None if (d := getattr(self, name)) is None else d.to_dict() for name in _METRICS}
-        return documents.document("comparison", {**counts, **found, "verdict": self.verdict})
+        differences = {name: None if (d := getattr(self, name)) is None else d.to_dict() for name in _METRICS}
+        return documents.document("comparison", {**counts, **differences, "verdict": self.verdict})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -247,11 +247,11 @@ class Comparison:
         fields |= {"n": documents.count(1), "clusters": documents.optional(documents.count(1))}
         fields |= {name: documents.optional(Difference.from_dict) for name in _METRICS}
         fields["ecd"] = Difference.from_dict
-        found = documents.read("comparison", document, fields, {"verdict": documents.words})
-        found.pop("verdict", None)
-        most = max(found["n_impossible_a"], found["n_impossible_b"], found["clusters"] or 0)
-        documents.every([(most <= found["n"], "must have no more impossible rows, and no more clusters, than rows")])
-        return cls(**found)
+        values = documents.read("comparison", document, fields, {"verdict": documents.words})
+        values.pop("verdict", None)
+        most = max(values["n_impossible_a"], values["n_impossible_b"], values["clusters"] or 0)
+        documents.every([(most <= values["n"], "must have no more impossible rows, and no more clusters, than rows")])
+        return cls(**values)
 
 
 @final
@@ -309,7 +309,7 @@ class SideBySide:
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Whose; by default that of pandas where it is installed, else that of Polars.
+            By default pandas where it is installed, else Polars.
 
         Returns
         -------
@@ -349,8 +349,8 @@ _COUNTS = ("n", "clusters", "n_impossible_a", "n_impossible_b")
 _METRICS = ("ecd", "nll", "brier")
 
 
-def _verdict(c: Comparison) -> str:
-    words = _impossible(c)
+def _verdict_words(c: Comparison) -> str:
+    words = _impossible_words(c)
     ecd, nll = c.ecd, c.nll
     lower, higher = ("b", "a") if ecd.interval.value > 0.0 else ("a", "b")
     over = (ecd.a if higher == "a" else ecd.b) > 0.0
@@ -358,41 +358,41 @@ def _verdict(c: Comparison) -> str:
     if nll is None:
         if not ecd.shown:
             return f"{words}No difference in over-confidence is shown; without NLL nothing says which is better."
-        return f"{words}{lower} is {side} ({_by('ECD', ecd)}); without NLL nothing says which is better."
+        return f"{words}{lower} is {side} ({_values_of('ECD', ecd)}); without NLL nothing says which is better."
     better = "b" if nll.interval.value > 0.0 else "a"
     if not nll.shown and not ecd.shown:
         return f"{words}No difference is shown, neither in NLL nor in over-confidence."
     if not ecd.shown:
-        return f"{words}{better} has lower NLL ({_by('NLL', nll)}); no difference in over-confidence is shown."
+        return f"{words}{better} has lower NLL ({_values_of('NLL', nll)}); no difference in over-confidence is shown."
     if not nll.shown:
-        return f"{words}{lower} is {side} ({_by('ECD', ecd)}); no difference in NLL is shown."
+        return f"{words}{lower} is {side} ({_values_of('ECD', ecd)}); no difference in NLL is shown."
     if better == lower:
         link = "and" if over else "though it"
-        return f"{words}{better} has lower NLL ({_by('NLL', nll)}) {link} is {side} ({_by('ECD', ecd)})."
+        return f"{words}{better} has lower NLL ({_values_of('NLL', nll)}) {link} is {side} ({_values_of('ECD', ecd)})."
     link = " only because it says less:" if over else ":"
-    return f"{words}{lower} is {side} ({_by('ECD', ecd)}){link} its NLL is higher ({_by('NLL', nll)})."
+    return f"{words}{lower} is {side} ({_values_of('ECD', ecd)}){link} its NLL is higher ({_values_of('NLL', nll)})."
 
 
-def _untold(found: Mapping[str, Difference | None]) -> str:
+def _undecidable_words(differences: Mapping[str, Difference | None]) -> str:
     """Say where the rows cannot tell; nothing where they can."""
-    names = {name: d.interval for name, d in found.items() if d is not None and not d.can_tell}
+    names = {name: d.interval for name, d in differences.items() if d is not None and not d.can_tell}
     if not names:
         return ""
-    said = f" These rows cannot tell the {' and the '.join(names)} of a from that of b"
+    sentence = f" These rows cannot tell the {' and the '.join(names)} of a from that of b"
     if any(math.isfinite(at.low) for at in names.values()):
-        said += ": the models differ in rare, large surprises, and too few of these have happened"
-    return f"{said}."
+        sentence += ": the models differ in rare, large surprises, and too few of these have happened"
+    return f"{sentence}."
 
 
-def _by(name: str, d: Difference) -> str:
+def _values_of(name: str, d: Difference) -> str:
     return f"{name} {number(d.a, signed=name == 'ECD')} for a, {number(d.b, signed=name == 'ECD')} for b"
 
 
-def _impossible(c: Comparison) -> str:
+def _impossible_words(c: Comparison) -> str:
     a, b = c.n_impossible_a, c.n_impossible_b
     if not a and not b:
         return ""
     rows = f"{a} and {b} rows" if a and b else f"{a or b} {'row' if (a or b) == 1 else 'rows'}"
-    who = "a and b" if a and b else "a" if a else "b"
-    rest = "; the differences are those of the rows possible for both" if a and b else ""
-    return f"In {rows} something happened that {who} had called impossible{rest}. "
+    models = "a and b" if a and b else "a" if a else "b"
+    note = "; the differences are those of the rows possible for both" if a and b else ""
+    return f"In {rows} something happened that {models} had called impossible{note}. "

@@ -28,12 +28,13 @@ from ..inference.results import Interval, TestResult
 from ..options import LimitOptions
 from .display import Metric, evaluation_text, inference_rows, look_rows, number
 from .evaluation import Evaluation
-from .front_door import evaluate_predictions
+from .runs import evaluate_runs
 from .verdict import Verdict
 
 __all__ = ["Consistency", "assess_consistency"]
 
 QUANTITIES = get_args(Quantity)
+_BY_DESIGN = "Where runs differ in their steps by design, pass `expected=`, the number of rows there should be."
 _UNJUDGED = " are missing, and nothing above covers them"
 
 
@@ -44,7 +45,7 @@ class Consistency:
     """How a filter's stated uncertainty compares with its errors: at each step, in each run, and overall.
 
     ``NEES = d + 2 ECD`` of d-dimensional Gaussian states: both say the same on two scales. For states that are not
-    Gaussian the latter is used, and NEES is what it stands for.
+    Gaussian, NEES is computed from ECD by this formula.
 
     Attributes
     ----------
@@ -70,8 +71,8 @@ class Consistency:
     >>> rng = np.random.default_rng(0)
     >>> run, step = np.repeat(np.arange(50), 20), np.tile(np.arange(20), 50)
     >>> errors = rng.normal(size=(1000, 2))
-    >>> found = safecal.assess_consistency(safecal.gaussian(errors, 0 * errors, std=0.7), run=run, step=step)
-    >>> round(found.nees, 1), found.share_inside, found.verdict.decision
+    >>> consistency = safecal.assess_consistency(safecal.gaussian(errors, 0 * errors, std=0.7), run=run, step=step)
+    >>> round(consistency.nees, 1), consistency.share_inside, consistency.verdict.decision
     (4.1, 0.0, 'UNSAFE')
     """
 
@@ -179,7 +180,7 @@ class Consistency:
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Whose; by default that of pandas where it is installed, else that of Polars.
+            By default pandas where it is installed, else Polars.
 
         Returns
         -------
@@ -211,8 +212,8 @@ class Consistency:
         return ConsistencyDisplay.from_consistency(self).figure_
 
     def __repr__(self) -> str:
-        what = "states" if self.quantity == "NEES" else "innovations"
-        title = f"safecal consistency: {self.n} {what} in {len(self.runs)} runs of {len(self.steps)} steps"
+        rows = "states" if self.quantity == "NEES" else "innovations"
+        title = f"safecal consistency: {self.n} {rows} in {len(self.runs)} runs of {len(self.steps)} steps"
         return evaluation_text(title, str(self.verdict), self._metrics(), [])
 
     def _metrics(self) -> list[Metric]:
@@ -220,9 +221,7 @@ class Consistency:
         head = inference_rows(self.interval, self.temperature, self.test)
         above = 100.0 * self.share_above
         below = 100.0 * (1.0 - self.share_inside) - above
-        inside = (
-            f"of {len(self.steps)} steps, where {level} are expected; {above:.0f} % above, {abs(below):.0f} % below"
-        )
+        inside = f"of {len(self.steps)} steps, {level} are expected; {above:.0f} % above, {abs(below):.0f} % below"
         median = self.dimension + 2.0 * self.median_run
         return [
             head[0],
@@ -242,8 +241,8 @@ class Consistency:
         """Return a JSON document."""
         medians = [documents.number(value) for value in self.step_medians]
         parts = {name: getattr(self, name).to_dict() for name in ("evaluation", "steps", "runs")}
-        rest = {"quantity": self.quantity, "step_medians": medians, "expected": self.expected}
-        return documents.document("consistency", rest | parts)
+        content = {"quantity": self.quantity, "step_medians": medians, "expected": self.expected}
+        return documents.document("consistency", content | parts)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -256,16 +255,16 @@ class Consistency:
             "step_medians": documents.list_of(documents.numbers),
             "expected": documents.count(1),
         }
-        found = documents.read("consistency", document, fields)
-        found["step_medians"] = tuple(found["step_medians"])
-        n, tables = found["evaluation"].n, (found["steps"], found["runs"])
+        values = documents.read("consistency", document, fields)
+        values["step_medians"] = tuple(values["step_medians"])
+        n, tables = values["evaluation"].n, (values["steps"], values["runs"])
         documents.every((
-            (len(found["step_medians"]) == len(found["steps"]), "must have a median for each of its `steps`"),
-            (found["expected"] >= n, "must have been `expected` to hold at least the rows that it holds"),
+            (len(values["step_medians"]) == len(values["steps"]), "must have a median for each of its `steps`"),
+            (values["expected"] >= n, "must have an `expected` that is at least its number of rows"),
             (all(table.total.n == n for table in tables), "must have as many rows in `steps` and `runs` as in all"),
             (all(bool((table.n > 0).all()) for table in tables), "must have rows in each of its `steps` and `runs`"),
         ))  # fmt: skip
-        return cls(**found)
+        return cls(**values)
 
 
 def _quantile(s: Summary, probability: float) -> float:
@@ -306,7 +305,8 @@ def assess_consistency(
         What the rows are: errors of states, or innovations.
     expected : int, optional
         How many rows there should be, to tell how many were lost to gating or divergence. By default one in each run
-        at each step; a run that is missing altogether cannot be known about.
+        at each step; a run that is missing altogether cannot be known about. Where more than 5 % are lost, the verdict
+        is never SAFE.
     rng : numpy.random.Generator or int, optional
         As in `evaluate`.
     **limits
@@ -326,6 +326,9 @@ def assess_consistency(
     Chi-square tests that pool over the steps of correct filters reject 12 to 69 % of them at a nominal 5 %, since
     errors persist from step to step. A t-test on the means of 50 runs or more holds its level.
 
+    Each eighth of the steps is judged as a group is, by bounds that compare runs: a filter that diverges late is not
+    SAFE because it was timid before.
+
     Examples
     --------
     >>> import numpy as np
@@ -344,7 +347,8 @@ def assess_consistency(
     runs = run_column(run, predictions.n, predictions.outcome)
     steps = step_column(step, predictions.n, predictions.outcome)
     count = expected_rows(expected, runs, steps)
-    evaluation = evaluate_predictions(predictions, cluster=run, rng=rng, **limits)
+    advice = _BY_DESIGN if expected is None else ""
+    evaluation = evaluate_runs(predictions, run=run, step=step, expected=count, advice=advice, rng=rng, **limits)
     splits = [by_group(predictions, {"step": step}), by_group(predictions, {"run": run})]
     by_step, by_run = tabulate(predictions, splits, None)
     excess = np.concatenate([scored.excess for scored in predictions.blocks()])

@@ -1,53 +1,47 @@
-"""Tables as text that fits a terminal, and as HTML for notebooks."""
-
-from __future__ import annotations
+"""Numbers with their meaning, and tables: as text that fits a terminal, and as HTML for notebooks."""
 
 import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.table_views import SIDES
+from .._sums.tally import Tally
+from ..families.predictions import family_named
 from ..inference.cox import Cox
-from ..inference.mistakes import Mistakes
+from ..inference.mistakes import Mistakes, mistakes_text
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from ..visible import visible
-from .reasons import direction
+from .places import Place, place_rows
 from .reliability import Reliability
-
-if TYPE_CHECKING:
-    from .places import Place
-    from .verdict import Verdict
+from .verdict import Verdict, direction
 
 __all__ = [
-    "Metric",
-    "count",
-    "ece_of",
-    "empty_bins",
-    "evaluation_text",
-    "inference_rows",
-    "look_rows",
-    "metric_rows",
-    "number",
-    "place_rows",
-    "table_html",
-    "table_text",
-    "titled_html",
-    "titled_text",
-    "with_ends",
-]
+    "Metric", "class_rows", "cox_rows", "ece_of", "empty_bins", "evaluation_text", "inference_rows", "kind_of",
+    "look_rows", "metric_rows", "number", "table_html", "table_text", "titled_html", "titled_text", "with_ends",
+]  # fmt: skip
 
 Cells = list[list[str]]
 Metric = tuple[str, str, str]  # name, value, meaning
 
-_PLACE = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # columns of a place
 _PLACES = 5  # that are listed
+_SUSPECTED = (
+    "?  suspected: the estimate is beyond what is allowed, and its lower bound,",
+    "   which the table shows, is not: more rows would tell",
+)
 _NAME = 24  # characters of a name
+_WIDTH = 80  # columns of a terminal
 _MANY_LOOKS = 4
+
+
+def kind_of(tally: Tally) -> str:
+    """Say what was predicted: "two classes", "forecasts of a number"."""
+    classes = f"{math.exp(tally.most_entropy):.0f}" if math.isfinite(tally.most_entropy) else "several"
+    name = family_named(tally.family).words.of(tally.dimension).kind.format(classes=classes) or tally.family
+    return name if tally.dimension == 1 else f"{name} in {tally.dimension} dimensions"
 
 
 def number(value: float, *, signed: bool = False) -> str:
@@ -69,11 +63,6 @@ def with_ends(x: Interval | float, signed: bool) -> str:
         return number(x, signed=signed)
     ends = f"{number(x.low, signed=signed)} to {number(x.high, signed=signed)}"
     return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends})")
-
-
-def count(value: float) -> str:
-    """Return how many mistakes there are; by weight, or where they are announced, that need not be whole."""
-    return f"{value:.0f}" if value >= 10.0 or value == round(value) else f"{value:.2g}"
 
 
 def _row(
@@ -119,15 +108,15 @@ def table_text(table: Table) -> str:
     header, body, last = _table_cells(table)
     lines = _align([[_short(row[0]), *row[1:]] for row in [header, *body, last]])
     rule = "-" * len(lines[0])
-    left = empty_bins(table)
-    return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1], *([left] if left else [])])
+    note = empty_bins(table)
+    return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1], *([note] if note else [])])
 
 
 def empty_bins(table: Table) -> str:
     """Say how many bins hold no rows, and are not shown; nothing where all do."""
-    if table.bins is None or (count := int((table.n == 0).sum())) == 0:
+    if table.bins is None or (empty := int((table.n == 0).sum())) == 0:
         return ""
-    return f"{count} of {len(table)} bins {'is' if count == 1 else 'are'} empty, and not shown."
+    return f"{empty} of {len(table)} bins {'is' if empty == 1 else 'are'} empty, and not shown."
 
 
 def _escaped(text: str) -> str:
@@ -136,41 +125,16 @@ def _escaped(text: str) -> str:
     return escape(visible(text))
 
 
-def _short(name: str) -> str:
+def _short(name: str, most: int = _NAME) -> str:
     name = visible(name)
-    return name if len(name) <= _NAME else name[: _NAME - 3] + "..."
+    return name if len(name) <= most else name[: most - 3] + "..."
 
 
-def place_rows(places: Sequence[Place]) -> list[dict[str, str]]:
-    """Return the cells of places by the names of their columns; those that none of them fills are left out."""
-    rows = [dict(zip(_PLACE, _place_cells(place), strict=True)) for place in places]
-    filled = [name for name in _PLACE if any(cells[name] for cells in rows)]
-    return [{name: cells[name] for name in filled} for cells in rows]
-
-
-def _place_cells(place: Place) -> list[str]:
-    says, happens = "", ""
-    if place.type == "group" and not math.isnan(place.announced):
-        says, happens = f"{count(place.announced)} wrong", f"{count(place.seen)} wrong"
-    elif not math.isnan(place.predicted):
-        says, happens = f"{100.0 * place.predicted:.3g} %", f"{100.0 * place.observed:.3g} %"
-    if place.by == "mistakes":
-        ratio = place.seen / place.announced if place.announced > 0.0 else math.inf
-        at_least, allowed = f"{ratio:.3g} times", f"{place.limit:g} times"
-    elif place.temperature is not None:
-        at_least, allowed = f"T {place.temperature.low:.3g}", f"T {place.limit:g}"
-    else:
-        at_least, allowed = f"{place.ecd.low:+.3g}", f"{place.limit:.3g}"
-    share = f"{100.0 * place.share:.3g} %"
-    finding = "shown" if place.shown else "suspected"
-    return [place.brief, str(place.n), share, says, happens, at_least, allowed, finding]
-
-
-def _places_text(places: Sequence[Place]) -> list[str]:
+def _places_text(places: Sequence[Place], weight: float) -> list[str]:
     """Return the places as a table of few columns."""
     if not places:
         return []
-    found = place_rows(places[:_PLACES])
+    rows = place_rows(places[:_PLACES], weight)
     wanted = {
         "rows": "rows",
         "it says": "it says",
@@ -178,32 +142,38 @@ def _places_text(places: Sequence[Place]) -> list[str]:
         "ECD at least": "ECD from",
         "allowed": "allowed",
     }
-    names = [name for name in wanted if name in found[0]]
-    marks = [" ?" if cells["finding"] == "suspected" else "" for cells in found]
-    body = [[_short(c["place"]) + mark, *(c[name] for name in names)] for c, mark in zip(found, marks, strict=True)]
+    names = [name for name in wanted if name in rows[0]]
+    marks = [" ?" if cells["finding"] == "suspected" else "" for cells in rows]
+    rest = sum(2 + max(len(wanted[name]), *(len(cells[name]) for cells in rows)) for name in names)
+    room = min(_NAME, _WIDTH - 2 - rest)
+    body = [
+        [_short(cells["place"], room) + mark, *(cells[name] for name in names)]
+        for cells, mark in zip(rows, marks, strict=True)
+    ]
     lines = _align([["where", *(wanted[name] for name in names)], *body])
     more = len(places) - _PLACES
     notes = [f"and in {more} more place{'' if more == 1 else 's'}"] if more > 0 else []
-    notes += ["?  suspected: more rows would tell"] if any(marks) else []
+    if any(marks):
+        notes += _SUSPECTED
     return [lines[0], "-" * len(lines[0]), *lines[1:], *notes, ""]
 
 
 def _html_row(cells: Sequence[str], tag: str) -> str:
     first = f'<th scope="{"col" if tag == "th" else "row"}" style="text-align:left">{_escaped(cells[0])}</th>'
     scope = ' scope="col"' if tag == "th" else ""
-    rest = "".join(f'<{tag}{scope} style="text-align:right">{_escaped(c)}</{tag}>' for c in cells[1:])
-    return f"<tr>{first}{rest}</tr>"
+    other_cells = "".join(f'<{tag}{scope} style="text-align:right">{_escaped(c)}</{tag}>' for c in cells[1:])
+    return f"<tr>{first}{other_cells}</tr>"
 
 
 def table_html(table: Table) -> str:
     """Return a table as HTML; everything from the data is escaped."""
     header, body, last = _table_cells(table)
     rows = "".join(_html_row(row, "td") for row in body)
-    left = empty_bins(table)
+    note = empty_bins(table)
     return (
         f"<table><caption>{_escaped('by ' + table.name)}</caption>"
         f"<thead>{_html_row(header, 'th')}</thead><tbody>{rows}</tbody>"
-        f"<tfoot>{_html_row(last, 'td')}</tfoot></table>{f'<p>{left}</p>' if left else ''}"
+        f"<tfoot>{_html_row(last, 'td')}</tfoot></table>{f'<p>{note}</p>' if note else ''}"
     )
 
 
@@ -214,11 +184,11 @@ def ece_of(table: Table) -> str:
 
 def inference_rows(
     ecd: Interval, temperature: Interval, test: TestResult, mistakes: Mistakes | None = None,
-    least: Interval | None = None,
+    smaller_end: Interval | None = None,
 ) -> list[Metric]:  # fmt: skip
-    """Return ECD, temperature and mistakes with their intervals, and the test; ``least`` is the smaller end of ECD."""
-    most, larger = ("", "") if least is None else (" at most", ", with the larger ECD")
-    ecd = ecd if least is None else replace(ecd, low=least.low)
+    """Return ECD, temperature and mistakes with their intervals, and the test; ``smaller_end`` is that of ECD."""
+    at_most, larger = ("", "") if smaller_end is None else (" at most", ", with the larger ECD")
+    ecd = ecd if smaller_end is None else replace(ecd, low=smaller_end.low)
     level = f"{100 * ecd.level:g} % interval"
 
     def ends(interval: Interval, signed: bool) -> str:
@@ -226,11 +196,11 @@ def inference_rows(
         return f"{level} {low} to {high}"
 
     between = "" if math.isinf(ecd.value) else f", {ends(ecd, True)}"
-    rows = [("ECD", number(ecd.value, signed=True), f"nat{most}{between}: {direction(ecd)}")]
+    rows = [("ECD", number(ecd.value, signed=True), f"nat{at_most}{between}: {direction(ecd)}")]
     if not math.isnan(temperature.value):
         rows.append(("temperature", number(temperature.value), f"{ends(temperature, False)}; 1 is calibrated"))
     if mistakes is not None:
-        made, announced, ratio = count(mistakes.seen), count(mistakes.announced), mistakes.ratio
+        made, announced, ratio = mistakes_text(mistakes.seen), mistakes_text(mistakes.announced), mistakes.ratio
         times = f": {ratio.value:.3g} times, {ratio.low:.3g} to {ratio.high:.3g} at {100 * ratio.level:g} %"
         rows.append(("mistakes", made, f"for {announced} announced{times if math.isfinite(ratio.value) else ''}"))
     p = f"{test.p_value:.2g}" if test.p_value >= 1e-4 else "< 0.0001"
@@ -242,8 +212,8 @@ def metric_rows(s: Summary, bins: Table | None, reliability: Reliability | None)
     """Return name, value and meaning of each metric that exists; ``bins`` gives those that need bins."""
     rows: list[Metric] = []
     if s.n_impossible:
-        rest = f"ECD of the others {number(s.ecd_possible, signed=True)}"
-        rows.append(("impossible", str(s.n_impossible), f"of {s.n} rows had probability 0; {rest}"))
+        possible = f"ECD of the others {number(s.ecd_possible, signed=True)}"
+        rows.append(("impossible", str(s.n_impossible), f"of {s.n} rows had probability 0; {possible}"))
     if s.numerical_error > 0:
         rows.append(("numerical", number(s.numerical_error), "standard error of ECD from draws alone"))
     if s.sum_entropy is not None:
@@ -252,10 +222,8 @@ def metric_rows(s: Summary, bins: Table | None, reliability: Reliability | None)
         over, under = (number(bins.ece(side)) for side in SIDES)
         rows.append(("ECE", number(bins.ece()), f"({ece_of(bins)}) over-confident part {over}, under {under}"))
         if reliability is not None:
-            most = number(reliability.ece_quantile)
-            rows.append(
-                ("by chance", number(reliability.ece_expected), f"ECE if calibrated; 95 % of the time at most {most}")
-            )
+            meaning = f"ECE if calibrated; 95 % of the time at most {number(reliability.ece_quantile)}"
+            rows.append(("by chance", number(reliability.ece_expected), meaning))
         rows.append(("ESCE", number(bins.esce(), signed=True), "observed minus predicted"))
     if s.sum_brier is not None:
         rows.append(("Brier", number(s.brier), "smaller is better"))
@@ -285,21 +253,21 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
     if worst is None:
         return []
     ends = f"{worst.ratio.low:.3g} to {worst.ratio.high:.3g}"
-    said = f"times as often as predicted: class {_short(worst.name)} ({ends})"
-    return [("by class", number(worst.ratio.value), said)]
+    meaning = f"times as often as predicted: class {_short(worst.name)} ({ends})"
+    return [("by class", number(worst.ratio.value), meaning)]
 
 
 def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
     """Return what each look at the rows says by itself, where there is more than one."""
     rows: list[Metric] = []
     if len(looks) > _MANY_LOOKS:  # of many, those that can only condemn, and do not, say little
-        looks = [one for one in looks if one.decision == "UNSAFE" or (one.look is not None and one.look.acquits)]
-    for one in looks if len(looks) > 1 else ():
-        look, ecd = one.look, one.ecd
+        looks = [v for v in looks if v.decision == "UNSAFE" or (v.look is not None and v.look.acquits)]
+    for verdict in looks if len(looks) > 1 else ():
+        look, ecd = verdict.look, verdict.ecd
         assert look is not None
         may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
         ends = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
-        rows.append((look.name, number(ecd.value, signed=True), f"nat, {ends}: by itself {one.decision}{may}"))
+        rows.append((look.name, number(ecd.value, signed=True), f"nat, {ends}: by itself {verdict.decision}{may}"))
     return rows
 
 
@@ -309,16 +277,24 @@ def evaluation_text(
     metrics: Sequence[Metric],
     tables: Sequence[Table],
     places: Sequence[Place] = (),
+    weight: float = math.nan,
     remedy: str = "",
     notes: Sequence[str] = (),
 ) -> str:
     """Return an evaluation as text: the verdict first, then where it is over-confident, then the numbers."""
     name, value = (max(len(row[j]) for row in metrics) for j in (0, 1))
-    lines = [f"{a.ljust(name)}  {b.rjust(value)}  {c}" for a, b, c in metrics]
-    what = [*_wrapped(f"What to do: {remedy}"), ""] if remedy else []
+    lines = [line for a, b, c in metrics for line in _metric_lines(f"{a.ljust(name)}  {b.rjust(value)}  ", c)]
+    remedy_lines = [*_wrapped(f"What to do: {remedy}"), ""] if remedy else []
     beside = [line for note in notes for line in [*_wrapped(f"Note: {note}"), ""]]
-    head = [title, "", *_wrapped(verdict), "", *beside, *_places_text(places), *what]
+    head = [title, "", *_wrapped(verdict), "", *beside, *_places_text(places, weight), *remedy_lines]
     return "\n".join([*head, *lines, *(f"\n{table_text(table)}" for table in tables)])
+
+
+def _metric_lines(start: str, meaning: str) -> list[str]:
+    """Return a metric in as many lines as a terminal needs; what follows the first stands below its meaning."""
+    room = max(_WIDTH - len(start), 24)
+    first, *others = textwrap.wrap(meaning, room, break_on_hyphens=False, break_long_words=False) or [""]
+    return [start + first, *(" " * len(start) + line for line in others)]
 
 
 def _wrapped(text: str) -> list[str]:

@@ -24,13 +24,13 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..options import LimitOptions, Limits
 from ..slices.results import Slices
+from .decision import judge
 from .display import evaluation_text
 from .groups import GroupVerdict, group_verdict
-from .looks import deciding, joint_group, joint_verdict, smaller_end
+from .joint_verdicts import deciding, joint_group, joint_verdict, smaller_end
 from .readings import DERIVED, FIELDS, METRICS, PARTS, Readings, check
-from .reasons import reading
 from .reliability import Reliability, assess_reliability, tells_reliability
-from .verdict import Verdict, judge
+from .verdict import Verdict
 
 if TYPE_CHECKING:
     from ..maps.result import Recalibration
@@ -66,7 +66,7 @@ class Evaluation(Readings):
     slices : Slices or None
         For whom it is over-confident, where features were given.
     drawn, tested : Reliability and TestResult, or None
-        What sums do not tell of `reliability` and `test`, asked of the rows where they were at hand.
+        `reliability` and `test` as the rows give them, where sums alone do not; None otherwise.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Evaluation(Readings):
     slices: Slices | None = None
     drawn: Reliability | None = None
     tested: TestResult | None = None
-    _found: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     @np.errstate(all="ignore")  # far log-odds overflow on the way; what becomes NaN is judged as unknown
@@ -138,15 +138,15 @@ class Evaluation(Readings):
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         drawn, tested = None, None
         if rows is not None and rows.discrete and (tally.weighted or tally.points is None):  # else sums tell all
-            untold = not tells_reliability(tally) and tally.bins is not None and tally.bins.bins is not None
-            few = tally.clusters is None and tally.points is None and tally.n <= _FEW
-            source = generator(rng) if untold or few else None
-            if untold and tally.bins is not None and tally.bins.bins is not None:
+            drawn_from_rows = not tells_reliability(tally) and tally.bins is not None and tally.bins.bins is not None
+            tested_by_rows = tally.clusters is None and tally.points is None and tally.n <= _FEW
+            source = generator(rng) if drawn_from_rows or tested_by_rows else None
+            if drawn_from_rows and tally.bins is not None and tally.bins.bins is not None:
                 on = choice(tally.bins.name, "bin_on", rows.bin_choices)
                 drawn = assess_reliability(
                     rows, bins=tally.bins.bins, bin_on=on, sample_weight=sample_weight, rng=source
                 )
-            if few:
+            if tested_by_rows:
                 tested = calibration_test(rows, sample_weight=sample_weight, rng=source)
                 tested = None if tested == tally_test(tally, bounds.law) else tested
         mistakes = Mistakes.of(tally, limits.level)
@@ -155,35 +155,28 @@ class Evaluation(Readings):
             tally, ecd=interval, temperature=temperature, mistakes=mistakes, local=local, limits=limits, slices=slices
         )
         looks = tuple(cls.of(other, limits) for other in tally.others)
-        found = cls(
+        if tally.look is not None or looks:
+            verdict = joint_verdict([verdict, *(look.verdict.looks[0] for look in looks)])
+        evaluation = cls(
             tally=tally, limits=limits, interval=interval, temperature=temperature, mistakes=mistakes, local=local,
-            verdict=joint_verdict([verdict, *(look.verdict.looks[0] for look in looks)]), slices=slices, drawn=drawn,
-            tested=tested,
+            verdict=verdict, slices=slices, drawn=drawn, tested=tested,
         )  # fmt: skip
-        found._found["looks"] = looks
-        return found
+        evaluation._cache["looks"] = looks
+        return evaluation
 
     @property
     def looks(self) -> tuple[Self, ...]:
         """Evaluations by other looks at the same rows, where there are several; `verdict` is that of all of them."""
-        found: tuple[Self, ...] = self._once(
+        looks: tuple[Self, ...] = self._cached(
             "looks", lambda: tuple(type(self).of(other, self.limits) for other in self.tally.others)
         )
-        return found
+        return looks
 
     @property
     def deciding(self) -> Self:
         """The evaluation by the look that decided: this one, where there is no other."""
-        which = deciding(self.verdict.looks) if self.looks else 0
-        return self.looks[which - 1] if which else self
-
-    @property
-    def reading(self) -> str:
-        """What ECE, ESCE and ECD say together; empty where there are no bins."""
-        v = self.verdict
-        if self.reliability is None:
-            return ""
-        return reading(v.decision, v.on_average, v.direction, self.reliability, self.bias)
+        index = deciding(self.verdict.looks) if self.looks else 0
+        return self.looks[index - 1] if index else self
 
     @property
     def groups(self) -> Table | None:
@@ -207,18 +200,19 @@ class Evaluation(Readings):
         Verdict
             The decision, and why.
         """
-        new = replace(self.limits, **limits)
+        new_limits = replace(self.limits, **limits)
         ecd, temperature, mistakes, local = self.interval, self.temperature, self.mistakes, self.local
-        if new.level != self.limits.level:
+        if new_limits.level != self.limits.level:
             bounds = self.bounds
-            ecd, temperature = bounds.interval(new.level), bounds.temperature(new.level)
-            mistakes = Mistakes.of(self.tally, new.level)
-        if (new.level, new.min_share) != (self.limits.level, self.limits.min_share):
-            local = Local.of(self.tally, new.level, new.min_share)
-        own = judge(
-            self.tally, ecd=ecd, temperature=temperature, mistakes=mistakes, local=local, limits=new, slices=self.slices
-        )
-        return joint_verdict([own, *(look.judge(**limits).looks[0] for look in self.looks)])
+            ecd, temperature = bounds.interval(new_limits.level), bounds.temperature(new_limits.level)
+            mistakes = Mistakes.of(self.tally, new_limits.level)
+        if (new_limits.level, new_limits.min_share) != (self.limits.level, self.limits.min_share):
+            local = Local.of(self.tally, new_limits.level, new_limits.min_share)
+        verdict = judge(
+            self.tally, ecd=ecd, temperature=temperature, mistakes=mistakes, local=local, limits=new_limits,
+            slices=self.slices,
+        )  # fmt: skip
+        return joint_verdict([verdict, *(look.judge(**limits).looks[0] for look in self.looks)])
 
     @np.errstate(all="ignore")
     def group_verdict(self, key: Hashable) -> GroupVerdict:
@@ -246,14 +240,14 @@ class Evaluation(Readings):
         if key not in self.groups.keys:
             keys = ", ".join(map(repr, self.groups.keys[:5])) + (", ..." if len(self.groups) > 5 else "")
             raise fail(OptionError, "key", f"must be one of the groups: {keys}", got=repr(key))
-        found: GroupVerdict = self._once(("group", key), lambda: self._group(key))
-        return found
+        verdict: GroupVerdict = self._cached(("group", key), lambda: self._joint_group_verdict(key))
+        return verdict
 
-    def _group(self, key: Hashable) -> GroupVerdict:
+    def _joint_group_verdict(self, key: Hashable) -> GroupVerdict:
         tallies = (self.tally, *self.tally.others)
-        found = [group_verdict(tally, self.limits, key) for tally in tallies]
+        verdicts = [group_verdict(tally, self.limits, key) for tally in tallies]
         looks = [tally.look for tally in tallies if tally.look is not None]
-        return joint_group(looks, found) if looks else found[0]
+        return joint_group(looks, verdicts) if looks else verdicts[0]
 
     def __bool__(self) -> bool:
         raise TruthError(
@@ -264,7 +258,8 @@ class Evaluation(Readings):
     def __repr__(self) -> str:
         v = self.verdict
         text = evaluation_text(
-            self._title(), str(v), self._metrics(), self._tables(), v.where, self._remedy(), self.notes
+            self._title(), str(v), self._metrics(), self._tables(), v.where, self.summary.weight, self._remedy(),
+            self.notes,
         )  # fmt: skip
         return text if self.slices is None else f"{text}\n\n{self.slices!r}"
 
@@ -280,9 +275,9 @@ class Evaluation(Readings):
         groups = None if self.groups is None else self.groups.worst_first()
         if groups is None or smaller_end(self.verdict.looks) is None:
             return [table for table in (self.bins, groups) if table is not None]
-        least = self.looks[0].groups
-        assert least is not None
-        ends = {"at most": groups, "at least": least.worst_first(len(groups))}
+        smaller = self.looks[0].groups
+        assert smaller is not None
+        ends = {"at most": groups, "at least": smaller.worst_first(len(groups))}
         return [replace(table, name=f"{table.name}, ECD {end}") for end, table in ends.items()]
 
     def plot(self, part: str | None = None, *, ax: Any = None, name: str | None = None) -> Any:
@@ -304,9 +299,9 @@ class Evaluation(Readings):
         matplotlib.figure.Figure
             The figure; the classes of `safecal.plot` hold the numbers that they draw.
         """
-        from ..plot import drawn
+        from ..plot import draw_evaluation
 
-        return drawn(self, part, ax, name)
+        return draw_evaluation(self, part, ax, name)
 
     def report(
         self, path: str | os.PathLike[str], *, title: str | None = None, fix: "Recalibration | None" = None
@@ -316,7 +311,7 @@ class Evaluation(Readings):
         Parameters
         ----------
         path : str or os.PathLike
-            Where to.
+            Where to write it.
         title : str, optional
             What the page is about.
         fix : Recalibration, optional
@@ -366,19 +361,19 @@ class Evaluation(Readings):
         Evaluation
             Equal to the one that was written. The names of clusters are not written.
         """
-        found = documents.read("evaluation", document, FIELDS, {**DERIVED, "slices": Slices.from_dict})
-        derived = {name: found.pop(name) for name in DERIVED if name in found}
-        told = {name: found.pop(name) for name in ("reliability", "test", "cox")}
-        tally: Tally = found["tally"]
+        fields = documents.read("evaluation", document, FIELDS, {**DERIVED, "slices": Slices.from_dict})
+        derived = {name: fields.pop(name) for name in DERIVED if name in fields}
+        written = {name: fields.pop(name) for name in ("reliability", "test", "cox")}
+        tally: Tally = fields["tally"]
         with documents.at("tally"):
             law = Bounds(tally).law
-        tested = told["test"]
+        tested = written["test"]
         evaluation = cls(
-            **found,
-            drawn=None if tells_reliability(tally) else told["reliability"],
+            **fields,
+            drawn=None if tells_reliability(tally) else written["reliability"],
             tested=None if tested == tally_test(tally, law) else tested,
         )
-        evaluation._found.update(told)  # what was written need not be found again
+        evaluation._cache.update(written)  # what was written need not be found again
         check(evaluation, derived)
         return evaluation
 

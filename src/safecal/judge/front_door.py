@@ -8,13 +8,12 @@ import numpy as np
 from .._checks.columns import same_labels, spelled
 from .._checks.message import fail, show
 from .._steady import steady
-from .._sums.bins import Bins
-from .._sums.splits import Plan
+from .._sums.splits import Bins, Plan
 from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, By, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
-from ..families.classifier import Labelled, classifier
-from ..families.predictions import Predictions
+from ..families.classifier import Labelled
+from ..families.predictions import Predictions, classifier
 from ..options import LimitOptions, Limits
 from ..slices.front_door import find_slices
 from .evaluation import Evaluation
@@ -50,7 +49,7 @@ def evaluate(
     rng: np.random.Generator | int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Evaluation:
-    """Evaluate a classifier: is it safe, every metric, the table of bins, groups.
+    """Evaluate a classifier: whether it is safe, every metric, the table of bins, and groups.
 
     Parameters
     ----------
@@ -89,7 +88,8 @@ def evaluate(
         What is known of each row. The slices for which the model is over-confident are looked for, as by `find_slices`,
         and judged.
     clip : float, optional
-        Move probabilities into ``[clip, 1 - clip]``; off by default.
+        Move probabilities into ``[clip, 1 - clip]``; off by default, and at most ``0.02 / (K - 1)`` for K classes,
+        because a larger one makes another, vaguer model. A note beside the result says so.
     threshold : float, default 0.1
         Largest ECD that is safe on average and in a group, in nats a dimension: two nats of varentropy, at least one,
         so 0.1 nat for two classes.
@@ -124,7 +124,7 @@ def evaluate(
     --------
     >>> import safecal
     >>> safecal.evaluate([0, 1, 1, 0, 1, 0], [0.1, 0.7, 0.9, 0.8, 0.6, 0.2], bins=2)
-    safecal evaluation: 6 rows, bernoulli
+    safecal evaluation: 6 rows, two classes
     <BLANKLINE>
     UNDETERMINED: the data cannot tell at 95 % confidence: ECD lies between -0.278
     and 1.83, and 0.1 nat is allowed.
@@ -157,11 +157,11 @@ def evaluate(
         if pos_label is not None:
             words = "belongs to one column; with `by_label` the positive outcome is 1"
             raise fail(OptionError, "pos_label", words, got=show(pos_label), hint="pass `y_true == pos_label`.")
-        given = Labelled.of(y_true, y_prob, logits=logits, labels=labels, clip=clip)
+        labelled = Labelled.of(y_true, y_prob, logits=logits, labels=labels, clip=clip)
         if features is not None:
             hint = "evaluate the column of one label, with `features`."
             raise fail(OptionError, "features", "cannot be searched with `by_label`", hint=hint)
-        predictions, (by, cluster, sample_weight) = given.predictions, given.beside(by, cluster, sample_weight)
+        predictions, (by, cluster, sample_weight) = labelled.predictions, labelled.beside(by, cluster, sample_weight)
     else:
         predictions = classifier(
             y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True

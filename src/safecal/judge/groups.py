@@ -9,30 +9,27 @@ import numpy as np
 
 from .. import documents
 from .._steady import steadied
+from .._sums.by_column import columns_of
 from .._sums.summary import COLUMN
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import BoolArray, Decision, FloatArray, IndexArray
 from ..errors import TruthError
 from ..families.predictions import family_named
-from ..inference.dependence import firm_and_weak_ends
+from ..inference.evenness import GroupEvenness
 from ..inference.key_temperatures import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
 from ..inference.mistakes import clustered_ratios, heaviest_weight, mistakes_by_key, ratio_bounds
 from ..inference.ranges import SHOWN, SUSPECTED, dimensions
 from ..inference.results import Interval
-from ..inference.sum_bounds import firm_and_weak_bounds
+from ..inference.sum_bounds import firm_and_weak_bounds, firm_and_weak_ends
 from ..options import Limits
 from .places import Place, degree_of, in_sentence
 
 __all__ = [
-    "GroupVerdict",
-    "JudgedGroups",
-    "TooSmall",
-    "group_places",
-    "group_verdict",
+    "GroupVerdict", "JudgedGroups", "TooSmall", "group_places", "group_verdict", "groups_are_unbounded",
     "judge_groups",
     "temperature_is_missing",
-]
+]  # fmt: skip
 
 _SCALES = ("ecd", "temperature", "mistakes")  # ways in which a group may be beyond its limits
 _LISTED, _NAMED = 20, 3  # groups that are too small: those that are listed, and those that a sentence names
@@ -60,11 +57,12 @@ class JudgedGroups(NamedTuple):
     by_mistakes: IndexArray
     degree: IndexArray  # the largest of the three
     within: BoolArray  # whether no upper bound exceeds its limit
+    uneven: bool  # whether groups are suspected because they differ, though none shows it by itself
 
     def by(self, k: int) -> str:
         """Name the first scale on which a group is beyond its limit, or suspected to be."""
-        found = [int(degree[k]) for degree in (self.by_ecd, self.by_temperature, self.by_mistakes)]
-        return _SCALES[found.index(max(found))]
+        degrees = [int(degree[k]) for degree in (self.by_ecd, self.by_temperature, self.by_mistakes)]
+        return _SCALES[degrees.index(max(degrees))]
 
     def interval(self, ecd: float, k: int) -> Interval:
         """Return the ECD of a group with its bounds."""
@@ -86,47 +84,62 @@ class JudgedGroups(NamedTuple):
         return Interval(value, float(self.ratio_low[k]), float(self.ratio_high[k]), self.level, "from sums")
 
 
-def judge_groups(groups: Table, limits: Limits, tally: Tally) -> JudgedGroups:
+def judge_groups(groups: Table, limits: Limits, tally: Tally, parts: int | None = None) -> JudgedGroups:
     """Bound every group of a tally, or some of them, and hold each to its own limits.
+
+    Groups of several columns share their error in equal ``parts`` with those of each column by itself.
 
     With clusters a temperature is only ever suspected, never shown to be beyond its limit: how rows of one cluster
     depend on each other is summed by group at the model's own temperature alone.
     """
     sums = groups.sums
     count = max(int(np.count_nonzero((groups if tally.groups is None else tally.groups).n)), 1)
-    alpha = SHOWN * (1.0 - limits.level) / count / len(_SCALES)
-    found = _bounds(groups, tally, alpha)
+    columns = columns_of(tally.groups)
+    parts = parts or (1 if columns < 2 else columns + 1)
+    alpha = SHOWN * (1.0 - limits.level) / count / len(_SCALES) / parts
+    bounds = _bounds(groups, tally, alpha)
     possible = sums[:, COLUMN["weight"]] - sums[:, COLUMN["weight_impossible"]]
-    limit = limits.threshold * dimensions(sums[:, COLUMN["sum_varentropy"]], possible)
+    limit = limits.threshold * dimensions(sums[:, COLUMN["sum_varentropy"]], possible, tally)
     seen, announced = mistakes_by_key(sums)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = seen / announced
-        above = found.at_least > 0.0
-        within = (found.high <= limit) & ~(found.ratio_high > limits.max_ratio) & (announced != 0.0)
+        unbounded = groups_are_unbounded(tally)  # then every estimate beyond a limit is suspected
+        above = (bounds.at_least > 0.0) | unbounded
+        within = (bounds.high <= limit) & ~(bounds.ratio_high > limits.max_ratio) & (announced != 0.0)
     temperatures, hot, by_temperature = None, None, np.zeros(len(groups), dtype=np.intp)
-    law = _law(groups, tally)
+    law = _surprise_law(groups, tally)
     if law is not None:
         with np.errstate(invalid="ignore"):
-            reach = None if tally.clusters is None else found.high - groups.ecd
+            reach = None if tally.clusters is None else bounds.high - groups.ecd
             temperatures = KeyTemperatures(law, sums, alpha, reach)
             hot = temperatures.beyond(limits.max_temperature)
             within &= ~(hot.high > 0.0)
         by_temperature = degree_of(hot.low, above, hot.value, np.zeros(len(groups)))
-    by_ecd = degree_of(found.low, above, groups.ecd, limit)
-    by_mistakes = degree_of(found.ratio_low, found.ratio_low > 1.0, ratio, np.full(len(groups), limits.max_ratio))
+    by_ecd = degree_of(bounds.low, above, groups.ecd, limit)
+    by_mistakes = degree_of(
+        bounds.ratio_low, (bounds.ratio_low > 1.0) | unbounded, ratio, np.full(len(groups), limits.max_ratio)
+    )
+    degree = np.maximum(np.maximum(by_ecd, by_temperature), by_mistakes)
+    evenness, beyond = None, groups.ecd > limit
+    if groups is tally.groups and not degree.any() and beyond.any():
+        evenness = GroupEvenness.of(tally)
+    uneven = evenness is not None and evenness.p_value < 1.0 - limits.level
+    if evenness is not None and uneven:
+        degree = by_ecd = evenness.standing_out(beyond, limits.level).astype(np.intp)
     return JudgedGroups(
-        found.low, found.high, limit, 1.0 - 2.0 * alpha, seen, announced, found.ratio_low, found.ratio_high,
-        hot, temperatures, by_ecd, by_temperature, by_mistakes,
-        np.maximum(np.maximum(by_ecd, by_temperature), by_mistakes), within,
+        low=bounds.low, high=bounds.high, limit=limit, level=1.0 - 2.0 * alpha, seen=seen, announced=announced,
+        ratio_low=bounds.ratio_low, ratio_high=bounds.ratio_high, hot=hot, temperatures=temperatures, by_ecd=by_ecd,
+        by_temperature=by_temperature, by_mistakes=by_mistakes, degree=degree, within=within,
+        uneven=uneven,
     )  # fmt: skip
 
 
-def _law(groups: Table, tally: Tally) -> Callable[[IndexArray], KeyLaw] | None:
+def _surprise_law(groups: Table, tally: Tally) -> Callable[[IndexArray], KeyLaw] | None:
     """Return what tells how the surprise of some groups is distributed; None where that is not known."""
     if tally.group_nodes is not None:
-        most = math.nan if tally.n_certain or tally.room is not None else tally.most_entropy
+        most_entropy = math.nan if tally.n_certain or tally.room is not None else tally.most_entropy
         nodes = tally.group_nodes.of(groups.keys)
-        return lambda keys: NodeKeys(nodes.take(keys), groups.sums[keys], most)
+        return lambda keys: NodeKeys(nodes.take(keys), groups.sums[keys], most_entropy)
     return (lambda keys: StateKeys(groups.sums[keys])) if family_named(tally.family).chi_square else None
 
 
@@ -145,10 +158,10 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
     if tally.clusters is None:
         seen, announced = mistakes_by_key(sums)
         heaviest = heaviest_weight(tally) if tally.weighted else 1.0
-        ratios = ratio_bounds(seen, _squares(groups, tally, seen, heaviest), announced, alpha, heaviest)
+        ratios = ratio_bounds(seen, _squared_weights(groups, tally, seen, heaviest), announced, alpha, heaviest)
         return _Bounds(*firm_and_weak_bounds(sums, alpha, weaker), *ratios)
     unknown = np.full(len(groups), math.inf)
-    if tally.pairs is None:  # read from a document, which does not tell rows of one cluster from others
+    if tally.pairs is None:
         return _Bounds(-unknown, unknown, -unknown, np.zeros(len(groups)), unknown)
     pairs, places = tally.pairs, {key: k for k, key in enumerate(groups.keys)}
     place = np.array([places.get(key, -1) for key in pairs.keys], dtype=np.intp)[pairs.key]
@@ -158,11 +171,11 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
     impossible = sums[:, COLUMN["weight_impossible"]] > 0.0
     ends = firm_and_weak_ends(place, of_pair, len(groups), alpha, weaker)
     low, high, at_least = (np.where(impossible, math.inf, x) for x in ends)
-    least, most = clustered_ratios(place, cluster, of_pair, len(groups), alpha)
-    return _Bounds(low, high, at_least, np.nan_to_num(least, nan=0.0), most)
+    ratio_low, ratio_high = clustered_ratios(place, cluster, of_pair, len(groups), alpha)
+    return _Bounds(low, high, at_least, np.nan_to_num(ratio_low, nan=0.0), ratio_high)
 
 
-def _squares(groups: Table, tally: Tally, seen: FloatArray, heaviest: float) -> FloatArray:
+def _squared_weights(groups: Table, tally: Tally, seen: FloatArray, heaviest: float) -> FloatArray:
     """Return the sum of the squared weights of the mistakes of each group."""
     if not tally.weighted:
         return seen
@@ -175,29 +188,29 @@ def group_places(groups: Table, judged: JudgedGroups, limits: Limits, tally: Tal
     n, predicted, observed, ecd = groups.n, groups.predicted, groups.observed, groups.ecd
     share = groups.column("weight") / tally.summary.weight
     order = np.flatnonzero(judged.degree)
-    order = order[np.lexsort((-judged.low[order] / judged.limit[order], -judged.degree[order]))]
+    order = order[np.lexsort((-ecd[order], -judged.low[order] / judged.limit[order], -judged.degree[order]))]
     by = {k: judged.by(k) for k in order.tolist()}
     hot = [k for k in by if by[k] == "temperature"]
     temperatures = dict(zip(hot, judged.temperature(np.array(hot, dtype=np.intp)), strict=True)) if hot else {}
     allowed = {"temperature": limits.max_temperature, "mistakes": limits.max_ratio}
     return [
         Place(
-            "group",
-            _name(groups, k),
-            bool(judged.degree[k] == 2),
-            scale,
-            allowed.get(scale, float(judged.limit[k])),
-            int(n[k]),
-            float(share[k]),
-            float(predicted[k]),
-            float(observed[k]),
-            judged.interval(float(ecd[k]), k),
-            float(judged.seen[k]),
-            float(judged.announced[k]),
-            "confidence" if groups.top_label else "probability",
-            math.nan,
-            math.nan,
-            temperatures.get(k),
+            type="group",
+            name=_name(groups, k),
+            shown=bool(judged.degree[k] == 2),
+            by=scale,
+            limit=allowed.get(scale, float(judged.limit[k])),
+            n=int(n[k]),
+            share=float(share[k]),
+            predicted=float(predicted[k]),
+            observed=float(observed[k]),
+            ecd=judged.interval(float(ecd[k]), k),
+            seen=float(judged.seen[k]),
+            announced=float(judged.announced[k]),
+            on="confidence" if groups.top_label else "probability",
+            low=math.nan,
+            high=math.nan,
+            temperature=temperatures.get(k),
         )
         for k, scale in by.items()
     ]
@@ -251,20 +264,20 @@ class TooSmall:
         Returns
         -------
         TooSmall
-            None of them where nothing is known of groups, because clusters were read from a document.
+            Empty where clusters were read from a document, which says nothing of groups.
         """
-        if tally.clusters is not None and tally.pairs is None:
+        if groups_are_unbounded(tally):
             return cls()
         n = groups.n
-        few = np.flatnonzero((judged.degree == 0) & ~judged.within & (n > 0))
-        first = few[np.argsort(n[few], kind="stable")][:_LISTED].tolist()
-        return cls(len(few), tuple(_name(groups, k) for k in first), tuple(n[first].tolist()))
+        undecided = np.flatnonzero((judged.degree == 0) & ~judged.within & (n > 0))
+        first = undecided[np.argsort(n[undecided], kind="stable")][:_LISTED].tolist()
+        return cls(len(undecided), tuple(_name(groups, k) for k in first), tuple(n[first].tolist()))
 
     def __str__(self) -> str:
         if not self.count:
             return "no group is too small to judge"
-        found = zip(self.names[:_NAMED], self.rows, strict=False)
-        named = ", ".join(f"{in_sentence(name)} ({n} row{'' if n == 1 else 's'})" for name, n in found)
+        listed = zip(self.names[:_NAMED], self.rows, strict=False)
+        named = ", ".join(f"{in_sentence(name)} ({n} row{'' if n == 1 else 's'})" for name, n in listed)
         more = f" and {self.count - _NAMED} more" if self.count > _NAMED else ""
         start = "1 group is" if self.count == 1 else f"{self.count} groups are"
         return f"{start} too small to judge: {named}{more}"
@@ -279,11 +292,11 @@ class TooSmall:
         """Read a document that `to_dict` wrote."""
         group = documents.record({"name": documents.text, "rows": documents.count(1)})
         fields = {"count": documents.count(), "groups": documents.list_of(group, 0, _LISTED)}
-        found = documents.read("too_small", document, fields)
-        groups = found["groups"]
-        if len(groups) != min(found["count"], _LISTED):
+        values = documents.read("too_small", document, fields)
+        groups = values["groups"]
+        if len(groups) != min(values["count"], _LISTED):
             documents.refuse(f"must name as many groups as `count` says, up to {_LISTED}; got {len(groups)}")
-        return cls(found["count"], tuple(g["name"] for g in groups), tuple(g["rows"] for g in groups))
+        return cls(values["count"], tuple(g["name"] for g in groups), tuple(g["rows"] for g in groups))
 
 
 @final
@@ -334,11 +347,11 @@ class GroupVerdict:
     def __str__(self) -> str:
         if self.place is not None:
             return f"{self.decision}: {self.place}."
-        said = {
+        meaning = {
             "SAFE": "over-confidence beyond the limits is ruled out",
             "UNDETERMINED": "over-confidence beyond the limits is neither shown nor ruled out",
         }[self.decision]
-        return f"{self.decision}: in {in_sentence(self.name)} {said} ({self.n} row{'' if self.n == 1 else 's'})."
+        return f"{self.decision}: in {in_sentence(self.name)} {meaning} ({self.n} row{'' if self.n == 1 else 's'})."
 
     def __bool__(self) -> bool:
         raise TruthError(
@@ -369,4 +382,9 @@ def group_verdict(tally: Tally, limits: Limits, key: Hashable) -> GroupVerdict:
 
 def temperature_is_missing(tally: Tally) -> bool:
     """Tell whether groups of a classifier have no temperature, because an early document did not hold it."""
-    return tally.groups is not None and tally.group_nodes is None and math.isfinite(tally.most_entropy)
+    return tally.group_nodes is None and math.isfinite(tally.most_entropy)
+
+
+def groups_are_unbounded(tally: Tally) -> bool:
+    """Tell whether groups have no bounds: a document does not tell rows of one cluster from others."""
+    return tally.groups is not None and tally.clusters is not None and tally.pairs is None

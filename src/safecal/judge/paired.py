@@ -1,25 +1,38 @@
-"""Compare two models row by row."""
+"""Compare two models row by row: the differences, and what they do by chance if both models are equally good.
+
+A row of two classes with differences ``d1`` and ``d0`` of opposite sign has mean difference 0 under exactly one law; it
+has variance ``|d1 d0|`` and third cumulant ``|d1 d0| (d1 + d0)``. For K classes the law is ``sqrt(p_a p_b)`` tilted by
+the differences until their mean is 0, for surprisals ``p_a^w p_b^(1-w)``. Unlike the spread of the data, it knows of
+surprises that have not happened yet.
+"""
 
 import math
-from typing import overload
+from dataclasses import replace
+from typing import NamedTuple, Self, overload
 
 import numpy as np
 
+from .._checks.arrays import same_rows
 from .._checks.columns import clusters, fraction, same_labels, same_outcomes, same_rows_of_both, spelled, weights
-from .._checks.message import fail, same_rows
+from .._checks.message import fail
 from .._steady import steady
-from .._types import AnyArray, ArrayLike, FloatArray
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray
 from ..errors import FormError, OptionError
+from ..families.bernoulli import Bernoulli
+from ..families.categorical import Categorical
 from ..families.predictions import Predictions
-from ..inference.equality import Law, equality, rows_of_law
 from ..inference.results import Interval
 from ..inference.sum_bounds import FEW, Spread
-from ..inference.tails import pearson3, pearson3_quantile
+from ..inference.tails import pearson3, pearson3_quantile, tilted_to_zero
 from .comparison import Comparison, Difference, SideBySide
 from .display import ece_of
 from .evaluation import Evaluation
 
-__all__ = ["compare"]
+__all__ = ["compare", "equality", "rows_of_law"]
+
+_NAMES = ("excess", "surprisal", "brier")
+_ELEMENTS = 1 << 18  # of a block: rows times classes
+_FEW = 5.0  # surprises, by one over the squared skewness, below which their dependence cannot be seen
 
 
 @overload
@@ -111,12 +124,12 @@ def compare(
     w = np.ones(a.n) if weight is None else np.asarray(weight, dtype=np.float64)
     rows, laws = _columns(a, b), rows_of_law(a, b)
     bad_a, bad_b = (np.isposinf(rows["excess"][j]) & (w > 0.0) for j in (0, 1))
-    found: dict[str, Difference | None] = {}
+    differences: dict[str, Difference | None] = {}
     for name in ("excess", "surprisal", "brier"):
-        found[name] = _difference(*rows[name], w, codes, level, laws.get(name)) if name in rows else None
-    ecd = found["excess"]
+        differences[name] = _difference(*rows[name], w, codes, level, laws.get(name)) if name in rows else None
+    ecd, impossible = differences["excess"], (int(bad_a.sum()), int(bad_b.sum()))
     assert ecd is not None
-    return Comparison(a.n, size, int(bad_a.sum()), int(bad_b.sum()), ecd, found["surprisal"], found["brier"])
+    return Comparison(a.n, size, *impossible, ecd, differences["surprisal"], differences["brier"])
 
 
 def _side_by_side(
@@ -125,20 +138,20 @@ def _side_by_side(
     for name, value in (("cluster", cluster), ("sample_weight", sample_weight)):
         if value is not None:
             hint = "pass it to `evaluate`, or compare predictions."
-            raise fail(OptionError, name, "belongs to rows", got="two evaluations, which hold none", hint=hint)
+            raise fail(OptionError, name, "belongs to rows", got="two evaluations, which hold no rows", hint=hint)
     both = (a, b)
-    which = {ece_of(e.bins) for e in both if e.bins is not None}  # two that differ cannot stand side by side
-    found: dict[str, tuple[Interval | float, ...]] = {
+    compared = {ece_of(e.bins) for e in both if e.bins is not None}  # two that differ cannot stand side by side
+    pairs: dict[str, tuple[Interval | float, ...]] = {
         "ECD": tuple(e.interval for e in both),
         "temperature": tuple(e.temperature for e in both),
         "mistakes": tuple(math.nan if e.mistakes is None else e.mistakes.ratio for e in both),
         "NLL": (a.nll, b.nll),
-        **({f"ECE ({', '.join(which)})": (a.ece, b.ece)} if len(which) == 1 else {}),
+        **({f"ECE ({', '.join(compared)})": (a.ece, b.ece)} if len(compared) == 1 else {}),
         "Brier": (a.brier, b.brier),
     }
     metrics = {
         name: (x, y)
-        for name, (x, y) in found.items()
+        for name, (x, y) in pairs.items()
         if not all(math.isnan(v.value if isinstance(v, Interval) else v) for v in (x, y))
     }
     levels = (a.interval.level, b.interval.level)
@@ -161,9 +174,9 @@ def _check_pair(a: Predictions, b: Predictions) -> None:
 def _columns(a: Predictions, b: Predictions) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Return the columns that both have, of both."""
     parts: dict[str, list[tuple[FloatArray, FloatArray]]] = {}
-    for one, two in zip(a.blocks(), b.blocks(), strict=True):
+    for block_a, block_b in zip(a.blocks(), b.blocks(), strict=True):
         for name in ("excess", "surprisal", "brier"):
-            x, y = getattr(one, name), getattr(two, name)
+            x, y = getattr(block_a, name), getattr(block_b, name)
             if x is not None and y is not None:
                 parts.setdefault(name, []).append((x, y))
     return {
@@ -172,8 +185,25 @@ def _columns(a: Predictions, b: Predictions) -> dict[str, tuple[FloatArray, Floa
     }
 
 
+class EqualLaw(NamedTuple):
+    """For each row, the cumulants of its difference if both models are equal in it, and the ends of what it may be.
+
+    Where no law makes them equal, because every outcome favours the same model, both cumulants are 0.
+    """
+
+    variance: FloatArray
+    third: FloatArray
+    lowest: FloatArray
+    highest: FloatArray
+    certain: BoolArray  # whether the difference may be beyond every float; its cumulants are then 0
+
+    def of(self, rows: BoolArray) -> Self:
+        """Return the law of some rows."""
+        return type(self)._make(column[rows] for column in self)
+
+
 def _difference(
-    a: FloatArray, b: FloatArray, w: FloatArray, codes: AnyArray | None, level: float, law: Law | None
+    a: FloatArray, b: FloatArray, w: FloatArray, codes: AnyArray | None, level: float, law: EqualLaw | None
 ) -> Difference:
     """Compare two columns; ``codes`` numbers the cluster of each row, ``law`` is that of equal models."""
     share = w / w.sum()
@@ -193,39 +223,39 @@ def _difference(
     if len(w) == 0:
         nothing = Interval(0.0, -math.inf, math.inf, level, "none: no row is possible for both")
         return Difference(mean_a, mean_b, nothing, 0.0, 1.0)
-    share, d = w / w.sum(), _apart(a, b)
+    share, d = w / w.sum(), _subtracted(a, b)
     value = float(np.dot(share, d))
     parts = share * (d - value)
     if codes is not None:
         parts = np.bincount(codes, weights=parts)[np.bincount(codes) > 0].astype(np.float64)
-    found = Spread.of(parts, float(np.abs(share * d).max()))
-    if found is None:
+    spread = Spread.of(parts, float(np.abs(share * d).max()))
+    if spread is None:
         nothing = Interval(value, -math.inf, math.inf, level, "none: a single row or cluster has no spread")
         return Difference(mean_a, mean_b, nothing, 0.0, 1.0)
     equal = None if law is None else _equal_models(value, level, law, share, d, codes)
-    if found.error == 0.0 and value != 0.0:  # no spread to measure with: all that is left is the law
+    if spread.error == 0.0 and value != 0.0:  # no spread to measure with: all that is left is the law
         interval, p_value = equal or _cannot_tell(value, level, share, law)
         return Difference(mean_a, mean_b, interval, math.copysign(math.inf, value), p_value)
-    (low, high), p_value = found.interval(value, level), found.p_value(value)
-    method = "t, " if codes is None else f"t on {found.units} clusters, "
-    method += "the wider of plain and skewness-corrected" if found.units < FEW else "skewness-corrected"
+    (low, high), p_value = spread.interval(value, level), spread.p_value(value)
+    method = "t, " if codes is None else f"t on {spread.units} clusters, "
+    method += "the wider of plain and skewness-corrected" if spread.units < FEW else "skewness-corrected"
     if equal is not None:
         low, high, p_value = min(low, equal[0].low), max(high, equal[0].high), max(p_value, equal[1])
         method += f", and {equal[0].method}"
-    return Difference(mean_a, mean_b, Interval(value, low, high, level, method), found.statistic(value), p_value)
+    return Difference(mean_a, mean_b, Interval(value, low, high, level, method), spread.statistic(value), p_value)
 
 
 def _equal_models(
-    value: float, level: float, law: Law, share: FloatArray, d: FloatArray, codes: AnyArray | None
+    value: float, level: float, law: EqualLaw, share: FloatArray, d: FloatArray, codes: AnyArray | None
 ) -> tuple[Interval, float] | None:
     """Hold a difference against what equal models do by chance; None where no row could have gone either way."""
     if not law.variance.any():
         return None
-    found = equality(law, share, d, codes)
-    upper, lower = pearson3(value, found.variance, found.third)
+    chance = equality(law, share, d, codes)
+    upper, lower = pearson3(value, chance.variance, chance.third)
     tail = 0.5 * (1.0 - level)
-    high = pearson3_quantile(1.0 - tail, found.variance, found.third)
-    low = pearson3_quantile(tail, found.variance, found.third)
+    high = pearson3_quantile(1.0 - tail, chance.variance, chance.third)
+    low = pearson3_quantile(tail, chance.variance, chance.third)
     method = "what equal models do by chance"
     certain = int(law.certain.sum())
     if certain:
@@ -233,17 +263,112 @@ def _equal_models(
     return Interval(value, value - high, value - low, level, method), min(1.0, 2.0 * min(upper, lower))
 
 
-def _cannot_tell(value: float, level: float, share: FloatArray, law: Law | None) -> tuple[Interval, float]:
+def _cannot_tell(value: float, level: float, share: FloatArray, law: EqualLaw | None) -> tuple[Interval, float]:
     """Return all that is known of a difference that is the same in every row, and not by chance."""
     method = "none: every difference is the same"
     if law is None or law.certain.any():
         return Interval(value, -math.inf, math.inf, level, method), 1.0
-    low, high = (float(np.dot(share, end)) for end in (law.least, law.most))
+    low, high = (float(np.dot(share, end)) for end in (law.lowest, law.highest))
     return Interval(value, low, high, level, "the same sign whatever happens"), 0.0
 
 
-def _apart(a: FloatArray, b: FloatArray) -> FloatArray:
+def _subtracted(a: FloatArray, b: FloatArray) -> FloatArray:
     """Subtract; the same model in two forms differs by rounding, and that is no difference."""
     d = a - b
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
     return np.where(np.abs(d) <= 1e-14 * largest, 0.0, d)
+
+
+class Equality(NamedTuple):
+    """The cumulants of a mean difference between equal models."""
+
+    variance: float
+    third: float
+
+
+def rows_of_law(a: Predictions, b: Predictions) -> dict[str, EqualLaw]:
+    """Return the law of each column that compares classes; nothing where outcomes cannot be listed."""
+    if not isinstance(a, Bernoulli | Categorical) or not isinstance(b, Bernoulli | Categorical):
+        return {}
+    width = [2 if isinstance(p, Bernoulli) else p.classes for p in (a, b)]
+    if width[0] != width[1]:
+        return {}
+    parts = _two_classes(a, b) if width[0] == 2 else _many_classes(a, b)
+    return {
+        name: EqualLaw(*(np.concatenate(column) for column in zip(*laws, strict=True))) for name, laws in parts.items()
+    }
+
+
+def _other_outcome(p: Bernoulli | Categorical) -> Predictions:
+    """Return the same predictions as if the other outcome had happened."""
+    return replace(p, happened=~p.happened) if isinstance(p, Bernoulli) else replace(p, happened=1 - p.happened)
+
+
+@np.errstate(all="ignore")
+def _two_classes(a: Bernoulli | Categorical, b: Bernoulli | Categorical) -> dict[str, list[EqualLaw]]:
+    parts: dict[str, list[EqualLaw]] = {name: [] for name in _NAMES}
+    for blocks in zip(*(p.blocks() for p in (a, b, _other_outcome(a), _other_outcome(b))), strict=True):
+        for name in _NAMES:
+            happened_a, happened_b, other_a, other_b = (getattr(block, name) for block in blocks)
+            d = happened_a - happened_b
+            e = np.where(other_a == other_b, d, other_a - other_b)  # what is impossible for both makes no difference
+            variance = np.maximum(-d * e, 0.0)
+            third = variance * (d + e)
+            certain = ~np.isfinite(third)
+            variance, third = (np.where(certain, 0.0, x) for x in (variance, third))
+            parts[name].append(EqualLaw(variance, third, np.minimum(d, e), np.maximum(d, e), certain))
+    return parts
+
+
+@np.errstate(all="ignore")
+def _many_classes(a: Bernoulli | Categorical, b: Bernoulli | Categorical) -> dict[str, list[EqualLaw]]:
+    assert isinstance(a, Categorical)
+    assert isinstance(b, Categorical)
+    step = max(1, _ELEMENTS // a.classes)
+    parts: dict[str, list[EqualLaw]] = {name: [] for name in _NAMES}
+    for start in range(0, a.n, step):
+        rows = slice(start, min(start + step, a.n))
+        (log_a, columns_a), (log_b, columns_b) = (_columns_by_class(p, rows) for p in (a, b))
+        for name in _NAMES:
+            base = np.logaddexp(log_a, log_b) if name == "brier" else 0.5 * (log_a + log_b)
+            parts[name].append(EqualLaw(*tilted_to_zero(columns_a[name] - columns_b[name], base)))
+    return parts
+
+
+def _columns_by_class(p: Categorical, rows: slice) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """Return the log-probability of each class, and each column as it is if that class happens."""
+    gaps = p.log_gaps(rows)
+    q = np.exp(-gaps)
+    total = q.sum(axis=1, keepdims=True)
+    q /= total
+    surprisal = gaps + np.log(total)
+    entropy = np.where(q > 0.0, q * surprisal, 0.0).sum(axis=1, keepdims=True)
+    brier = (q * q).sum(axis=1, keepdims=True) + 1.0 - 2.0 * q
+    return -surprisal, {"excess": surprisal - entropy, "surprisal": surprisal, "brier": brier}
+
+
+def equality(law: EqualLaw, share: FloatArray, d: FloatArray, codes: IndexArray | None) -> Equality:
+    """Return the cumulants of ``sum(share * d)`` between equal models; ``codes`` numbers the cluster of each row.
+
+    Rows of a cluster may surprise together. They are taken to, unless enough surprises are expected to see how far they
+    do: then by the correlation within clusters, and two standard errors.
+    """
+    variance, third = float(np.dot(share**2, law.variance)), float(np.dot(share**3, law.third))
+    if codes is None:
+        return Equality(variance, third)
+    together = _by_cluster(codes, share * np.sqrt(law.variance)) ** 2
+    skewed = _by_cluster(codes, share * np.cbrt(law.third)) ** 3
+    most_variance, most_third = float(together.sum()), float(skewed.sum())
+    if most_variance <= variance * (1.0 + 1e-12) or abs(most_third) * np.sqrt(_FEW) > most_variance**1.5:
+        return Equality(most_variance, most_third)
+    own = _by_cluster(codes, share**2 * law.variance)
+    products = _by_cluster(codes, share * d) ** 2 - _by_cluster(codes, (share * d) ** 2)
+    room = float((together - own).sum())
+    correlation = float(products.sum()) / room
+    error = float(np.sqrt(np.sum((products - correlation * (together - own)) ** 2))) / room
+    rho = min(1.0, max(0.0, correlation + 2.0 * error))
+    return Equality(variance + rho * (most_variance - variance), third + rho * (most_third - third))
+
+
+def _by_cluster(codes: IndexArray, column: FloatArray) -> FloatArray:
+    return np.asarray(np.bincount(codes, weights=column), dtype=np.float64)

@@ -1,36 +1,24 @@
-"""Places in which the model is over-confident: what is said of them; ranges of predictions, slices and directions."""
+"""A place in which the model is over-confident, and what is said of it: in a sentence, and in a row of a table."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
 
 from .. import documents
-from .._sums.tally import Tally
 from .._types import BoolArray, FloatArray, IndexArray
-from ..inference.directions import judged_directions
-from ..inference.local import Local, Range
+from ..inference.mistakes import mistakes_text
 from ..inference.results import Interval
-from ..options import Limits
-from ..slices.results import Slices
 from ..visible import visible
 
 __all__ = [
-    "Place",
-    "below_limit",
-    "brief_range",
-    "degree_of",
-    "direction_places",
-    "in_percent",
-    "in_sentence",
-    "range_places",
-    "slice_places",
+    "Place", "brief_range", "degree_of", "in_percent", "in_sentence", "place_rows", "range_ends",
     "spread_times",
-    "worst_first",
-]
+]  # fmt: skip
 
+_COLUMNS = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # of a table
 _NUMBERS = ("share", "predicted", "observed", "limit", "seen", "announced", "low", "high")
 
 
@@ -42,14 +30,15 @@ class Place:
     Attributes
     ----------
     type : {"range", "group", "slice", "direction"}
-        A range of the predictions, a group that was named, or a slice that was found.
+        A range of the predictions, a group that was named, a slice that was found, or a direction of states.
     name : str
         What it is called: ``"probability 0.83 to 0.88"``, ``"site north"``.
     shown : bool
         True: over-confident beyond the limit, by bounds that hold together. False: suspected, because the estimate is
-        beyond the limit and a less firm lower bound above 0; more rows would tell.
+        beyond the limit, and either a less firm lower bound is above 0, or the calibration of ranges differs; more rows
+        would tell.
     by : {"ecd", "temperature", "mistakes"}
-        What is beyond its limit: the first that is.
+        What is beyond its limit; the first, where several are.
     limit : float
         That limit: in nats, or as a factor.
     n : int
@@ -61,13 +50,14 @@ class Place:
     ecd : Interval
         ECD there; the bounds of all places of a kind hold together.
     seen, announced : float
-        Mistakes that were made there, and that were announced; NaN for states and densities.
+        Mistakes that were made there, and that were announced; of a class, how often it happened. NaN for states and
+        densities.
     on : {"probability", "confidence", "spread", "width", "perplexity"}
-        What ``predicted`` and the ends of a range are of.
+        What ``predicted`` and the ends of a range measure.
     low, high : float
         The ends of a range; NaN for groups and slices.
     temperature : Interval or None
-        The temperature there, where it is what is beyond its limit; its bounds and those of ECD hold together.
+        The temperature there, given where it is beyond its limit; its bounds and those of ECD hold together.
 
     Examples
     --------
@@ -125,21 +115,27 @@ class Place:
             are = "are" if self.shown else "may be"
             return f"along {self.label} its errors {are} {spread_times(self.ecd.value):.3g} times as large as it says"
         if self.by == "mistakes":
-            return f"in {self.label} it announced {_count(self.announced)} mistakes and made {_count(self.seen)}"
+            place = f"in {self.label}"
+            if self.type == "range":
+                place = f"where it {'is ' if self.on == 'confidence' else ''}{_stated(self.on, self.low, self.high)}"
+            announced, made = mistakes_text(self.announced), mistakes_text(self.seen)
+            if self.type == "class":
+                return f"{self.label} was announced {announced} times and happened {made} times"
+            return f"{place} it announced {announced} mistakes and made {made}"
         if self.by == "temperature" and not math.isnan(self.predicted):
             return f"in {self.label} its logits {'are' if self.shown else 'may be'} too large"
         if self.type == "range" and self.on in _LENGTHS:
-            return f"where {_LENGTHS[self.on].format(_ends(self.low, self.high))} than it says"
+            return f"where {_LENGTHS[self.on].format(range_ends(self.low, self.high))} than it says"
         if math.isnan(self.predicted) or self.on in _LENGTHS:
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type != "range":
             start = f"in {self.label}" if self.type == "group" else f"where {self.label}"
-            return f"{start} it is over-confident"
-        said, cases = _said(self.on, self.low, self.high), in_percent(self.observed)
+            return f"{start} it {'is' if self.shown else 'may be'} over-confident"
+        stated, cases = _stated(self.on, self.low, self.high), in_percent(self.observed)
         if self.on == "probability":
-            return f"where it {said}, it happens in {cases} of the cases"
+            return f"where it {stated}, it happens in {cases} of the cases"
         of_class = self.name.partition(", ")[2]
-        return f"where it is {said}{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
+        return f"where it is {stated}{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
 
     @property
     def _rows(self) -> str:
@@ -180,16 +176,16 @@ class Place:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         later = {"temperature": documents.optional(Interval.from_dict)}
-        found = cls(**documents.read("place", document, _FIELDS, later))
-        unknown = {name: math.isnan(getattr(found, name)) for name in _NUMBERS}
+        place = cls(**documents.read("place", document, _FIELDS, later))
+        unknown = {name: math.isnan(getattr(place, name)) for name in _NUMBERS}
         ends = unknown["low"] or unknown["high"]
         documents.every((
             (unknown["predicted"] == unknown["observed"], "must have both `predicted` and `observed`, or none"),
             (unknown["seen"] == unknown["announced"], "must have both `seen` and `announced`, or none"),
-            (found.by != "mistakes" or not unknown["seen"], "must have the mistakes that it is `by`"),
-            (found.type != "range" or not (ends or found.low > found.high), "must have the ends of its range"),
+            (place.by != "mistakes" or not unknown["seen"], "must have `seen` mistakes where it is `by` mistakes"),
+            (place.type != "range" or not (ends or place.low > place.high), "must have the ends of its range"),
         ))  # fmt: skip
-        return found
+        return place
 
 
 # What rows without probabilities are ordered by, and what happens in a range of that.
@@ -201,7 +197,7 @@ _LENGTHS = {
 _share = documents.between(0.0, 1.000001, missing=True)
 _some = documents.between(0.0, missing=True)
 _FIELDS: dict[str, Any] = {
-    "type": documents.choice("range", "group", "slice", "direction"),
+    "type": documents.choice("range", "group", "slice", "direction", "class"),
     "name": documents.text,
     "shown": documents.flag,
     "by": documents.choice("ecd", "temperature", "mistakes"),
@@ -215,109 +211,15 @@ _FIELDS: dict[str, Any] = {
 }
 
 
-def range_places(local: Local, limits: Limits) -> list[Place]:
-    """Return ranges that are over-confident beyond the limit, or suspected to be, the worst first; no row is in two."""
-    limit = limits.local_threshold * local.column("dimensions")
-    value = local.column("ecd")
-    beyond = np.flatnonzero(value > limit)  # no lower bound lies above the estimate: the others need none
-    if not len(beyond):
-        return []
-    low, at_least = local.lower(beyond)
-    degree = degree_of(low, at_least > 0.0, value[beyond], limit[beyond])
-    order = np.lexsort((-(low / limit[beyond]), -degree))
-    beyond = beyond[order[degree[order] > 0]]
-    label, first, last = (local.column(name).tolist() for name in ("label", "low", "high"))
-    kept: list[int] = []
-    for k in beyond.tolist():
-        here = label[k], first[k], last[k]
-        if not any(_meet(here, (label[j], first[j], last[j])) for j in kept):
-            kept.append(k)
-    return [_of_range(found, float(limit[k])) for k, found in zip(kept, local.some(kept), strict=True)]
-
-
-def direction_places(tally: Tally, limits: Limits) -> list[Place]:
-    """Return the direction of states that is over-confident beyond the limit, or suspected to be; none for others.
-
-    It is one dimension. Where all directions together are beyond their limit, and it is not worse, they say it already.
-    """
-    limit, beyond = limits.local_threshold, []
-    for one in judged_directions(tally, limits.level):
-        shown, suspected = one.ecd.low > limit, one.at_least > 0.0 and one.ecd.value > limit
-        alike = one.everywhere > limits.threshold and not max(one.ecd.low, one.at_least) > one.everywhere
-        if (shown or suspected) and not alike:
-            beyond.append((shown, one.ecd.low, one.at_least, one))
-    if not beyond:
-        return []
-    shown, _, _, found = max(beyond, key=lambda worst: worst[:3])
-    return [Place(
-        "direction", found.name, shown, "ecd", limit, tally.n, 1.0, math.nan, math.nan, found.ecd,
-        math.nan, math.nan, "spread", math.nan, math.nan,
-    )]  # fmt: skip
-
-
 def spread_times(ecd: float) -> float:
     """Return how many times as large as stated errors along a direction are, by their ECD."""
     return math.sqrt(max(1.0 + 2.0 * ecd, 0.0))
 
 
-def slice_places(slices: Slices, limits: Limits) -> list[Place]:
-    """Return slices that are over-confident beyond the limit, or suspected to be.
-
-    Their bounds were made at one level. They prove nothing at a higher one; at a lower one they could be closer, so
-    every estimate beyond the limit is suspected. A candidate that is not listed, because it is much like another one,
-    is named where it is worse than all that are.
-    """
-    places: list[Place] = []
-    if slices.direction != "over":
-        return places
-    others = [s for s in slices.candidates if s not in slices.found]
-    for s in (*slices.found, *others):
-        limit = limits.local_threshold * s.dimensions
-        shown = s.firm > limit and limits.level <= slices.level
-        suspected = s.ecd.value > limit and (s.ecd.low > 0.0 or limits.level < slices.level)
-        told = places and (s not in slices.found) and (not shown or any(place.shown for place in places))
-        if (shown or suspected) and not told:
-            ecd = replace(s.ecd, low=s.firm) if shown else s.ecd
-            places.append(Place(
-                "slice", s.condition, shown, "ecd", limit, s.n, s.share, s.predicted, s.observed, ecd,
-                math.nan, math.nan, slices.on, math.nan, math.nan,
-            ))  # fmt: skip
-    return places
-
-
-def below_limit(slices: Slices, limits: Limits) -> str:
-    """Say of slices that were found, and that the limit allows, where they are and how much they show."""
-    worst = max(slices, key=lambda s: s.ecd.value / s.dimensions)
-    limit = limits.local_threshold * worst.dimensions
-    found = f"1 slice is over-confident, below the limit of {limit:g} nat: "
-    if len(slices) > 1:
-        found = f"{len(slices)} slices are over-confident, below the limit of {limit:g} nat; the worst: "
-    numbers = f"ECD is {worst.ecd.value:.3g} nat ({worst.ecd.low:.3g} to {worst.ecd.high:.3g})"
-    return f" But {found}where {in_sentence(worst.condition)}, {numbers}, and T is {worst.temperature.value:.3g}."
-
-
-def _meet(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
-    """Tell whether two ranges may have rows in common, by their labels, NaN for all of them, and their ends."""
-    (label, low, high), (other, first, last) = a, b
-    inside = (first <= low and high <= last) or (low <= first and last <= high)
-    together = label == other or math.isnan(label) or math.isnan(other)
-    return together and (inside or (low < last and first < high))
-
-
-def _of_range(r: Range, limit: float) -> Place:
-    of_class = "" if r.label is None else f", class {r.label} predicted"
-    unit = "standard deviation" if r.on == "spread" else r.on
-    name = f"{unit} {_ends(r.low, r.high)}{of_class}"
-    return Place(
-        "range", name, r.ecd.low > limit, "ecd", limit, r.n, r.share, r.predicted, r.observed, r.ecd,
-        math.nan, math.nan, r.on, r.low, r.high,
-    )  # fmt: skip
-
-
-def degree_of(low: FloatArray, some: BoolArray, value: FloatArray, limit: FloatArray) -> IndexArray:
+def degree_of(low: FloatArray, above_zero: BoolArray, value: FloatArray, limit: FloatArray) -> IndexArray:
     """Return 2 where a bound is beyond the limit, 1 where that is suspected, else 0."""
     with np.errstate(invalid="ignore"):
-        return np.where(low > limit, 2, np.where(some & (value > limit), 1, 0))
+        return np.where(low > limit, 2, np.where(above_zero & (value > limit), 1, 0))
 
 
 def in_sentence(name: str) -> str:
@@ -333,7 +235,7 @@ def in_percent(share: float) -> str:
     return f"{percent:.{digits}f} %"
 
 
-def _ends(low: float, high: float) -> str:
+def range_ends(low: float, high: float) -> str:
     """Write both ends of a range with as many digits as it takes to tell them apart."""
     for digits in range(2, 6):
         first, last = _end(low, digits), _end(high, digits)
@@ -351,24 +253,44 @@ def _end(value: float, digits: int) -> str:
     return f"{rounded:.{digits - 1 - math.floor(math.log10(rounded))}f}" if small else f"{rounded:.10g}"
 
 
-def _count(number: float) -> str:
-    return f"{number:.0f}" if number >= 10.0 or number == round(number) else f"{number:.2g}"
-
-
 def brief_range(on: str, label: str | int | None, low: float, high: float) -> str:
     """Name a range in a few words, for a column of a table."""
-    said = _said(on, low, high)
-    return said if label is None else f"class {label}, {said.removesuffix(' sure')}"
+    stated = _stated(on, low, high)
+    return stated if label is None else f"class {label}, {stated.removesuffix(' sure')}"
 
 
-def _said(on: str, low: float, high: float) -> str:
+def _stated(on: str, low: float, high: float) -> str:
     """Say what a model says in a range."""
     if on in _LENGTHS:
-        return f"{on} {_ends(low, high)}"
-    ends = f"{_ends(100.0 * low, 100.0 * high)} %"
+        return f"{on} {range_ends(low, high)}"
+    ends = f"{range_ends(100.0 * low, 100.0 * high)} %"
     return f"says {ends}" if on == "probability" else f"{ends} sure"
 
 
-def worst_first(places: Iterable[Place]) -> tuple[Place, ...]:
-    """Order places: those that are shown first."""
-    return tuple(sorted(places, key=lambda place: not place.shown))
+def place_rows(places: Sequence[Place], weight: float) -> list[dict[str, str]]:
+    """Return the cells of places by the names of their columns; those that none of them fills are left out.
+
+    ``weight`` is that of all rows: how many there are, where none was given.
+    """
+    rows = [dict(zip(_COLUMNS, _place_cells(place, weight), strict=True)) for place in places]
+    filled = [name for name in _COLUMNS if any(cells[name] for cells in rows)]
+    return [{name: cells[name] for name in filled} for cells in rows]
+
+
+def _place_cells(place: Place, weight: float) -> list[str]:
+    says, happens = "", ""
+    if place.type == "group" and not math.isnan(place.announced):
+        there = place.share * weight
+        says, happens = (f"{100.0 * mistakes / there:.3g} % wrong" for mistakes in (place.announced, place.seen))
+    elif not math.isnan(place.predicted):
+        says, happens = f"{100.0 * place.predicted:.3g} %", f"{100.0 * place.observed:.3g} %"
+    if place.by == "mistakes":
+        ratio = place.seen / place.announced if place.announced > 0.0 else math.inf
+        at_least, allowed = f"{ratio:.3g} times", f"{place.limit:g} times"
+    elif place.temperature is not None:
+        at_least, allowed = f"T {place.temperature.low:.3g}", f"T {place.limit:g}"
+    else:
+        at_least, allowed = f"{place.ecd.low:+.3g}", f"{place.limit:.3g}"
+    share = f"{100.0 * place.share:.3g} %"
+    finding = "shown" if place.shown else "suspected"
+    return [place.brief, str(place.n), share, says, happens, at_least, allowed, finding]

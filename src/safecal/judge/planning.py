@@ -46,10 +46,10 @@ class RowsNeeded:
     on_average : int or None
         Rows at which a calibrated model is called safe on average; None where no number is enough.
     in_places : int or None
-        Rows at which every range of the predictions is found that is over-confident by twice its limit; None where
+        Rows at which every range of the predictions that is over-confident by twice its limit is found; None where
         predictions have no ranges.
     power : float
-        The probability with which each of the two comes out so.
+        The probability with which so many rows are enough, for each of the two.
 
     Examples
     --------
@@ -75,8 +75,8 @@ class RowsNeeded:
         if self.in_places is not None:
             rows = f"{self.in_places} rows"
             lines.append(f"In places: {rows}, to find a range that is over-confident by twice its limit.")
-        each = "Each with" if len(lines) > 1 else "With"
-        return "\n".join([*lines, f"{each} a probability of {100.0 * self.power:g} %."])
+        start = "Each with" if len(lines) > 1 else "With"
+        return "\n".join([*lines, f"{start} a probability of {100.0 * self.power:g} %."])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -98,7 +98,7 @@ def rows_needed(
     source : Predictions, Tally or Evaluation
         The example.
     power : float, default 0.8
-        The probability with which it is to come out so.
+        The probability with which so many rows are to be enough.
     **limits
         ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
 
@@ -133,23 +133,25 @@ def rows_needed(
     fraction(power, "power")
     checked = Limits(**limits)
     lucky = float(special.ndtri(power))
-    return RowsNeeded(tally.n, _average(tally, checked, lucky), _places(tally, checked, lucky), float(power))
+    return RowsNeeded(
+        tally.n, _rows_on_average(tally, checked, lucky), _rows_in_places(tally, checked, lucky), float(power)
+    )
 
 
-def _average(tally: Tally, limits: Limits, lucky: float) -> int | None:
+def _rows_on_average(tally: Tally, limits: Limits, lucky: float) -> int | None:
     """Return how many rows bring all upper bounds within their limits."""
     if _law(tally, 1.0, lucky) is None:
         raise UnavailableError("an unnormalised density has no temperature: how many rows decide cannot be computed.")
     low, high = math.log(0.1 / tally.n), math.log(_MOST / tally.n)
-    if tally.n_certain or not _within(tally, math.exp(high), limits, lucky):
+    if tally.n_certain or not _is_within(tally, math.exp(high), limits, lucky):
         return None
     while high - low > 0.005:
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if _within(tally, math.exp(middle), limits, lucky) else (middle, high)
+        low, high = (low, middle) if _is_within(tally, math.exp(middle), limits, lucky) else (middle, high)
     return _rounded(tally.n * math.exp(high))
 
 
-def _within(tally: Tally, times: float, limits: Limits, lucky: float) -> bool:
+def _is_within(tally: Tally, times: float, limits: Limits, lucky: float) -> bool:
     s, alpha = tally.summary, 0.5 * (1.0 - limits.level)
     possible = s.weight - s.weight_impossible
     law = _law(tally, times, lucky)
@@ -157,8 +159,8 @@ def _within(tally: Tally, times: float, limits: Limits, lucky: float) -> bool:
     if math.isnan(law.beta):  # even odds say nothing, and are safe; predictions all but certain never are
         return s.mean_entropy >= 0.98 * tally.vague_entropy
     beta = law.bound(alpha, -1)
-    threshold = limits.threshold * float(dimensions(s.sum_varentropy, possible))
-    if beta * limits.max_temperature < 1.0 or max(law.ecd(beta), _empirical(s, times, limits, lucky)) > threshold:
+    threshold = limits.threshold * float(dimensions(s.sum_varentropy, possible, tally))
+    if beta * limits.max_temperature < 1.0 or max(law.ecd(beta), _empirical_bound(s, times, limits, lucky)) > threshold:
         return False
     if s.sum_confidence is None or not limits.everywhere:
         return True
@@ -167,7 +169,7 @@ def _within(tally: Tally, times: float, limits: Limits, lucky: float) -> bool:
     return bool(ratio_bounds(seen, seen, announced, alpha)[1][0] <= limits.max_ratio)
 
 
-def _empirical(s: Summary, times: float, limits: Limits, lucky: float) -> float:
+def _empirical_bound(s: Summary, times: float, limits: Limits, lucky: float) -> float:
     """Return the upper bound from the spread of the rows."""
     n, variance = times * s.n, times * s.sum_varentropy_weight2
     if n < 2.0 or not variance > 0.0:
@@ -184,7 +186,7 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
     excess = lucky * math.sqrt(max(times * s.sum_varentropy_weight2, 0.0))
     points, spectrum = tally.points, tally.spectrum
     if points is not None:
-        return PointsLaw(_expected(points, times), excess, mass)
+        return PointsLaw(_as_expected(points, times), excess, mass)
     if isinstance(spectrum, Nodes):
         try:
             nodes = replace(spectrum, sums=times * spectrum.sums, surprises=1)
@@ -199,41 +201,41 @@ def _law(tally: Tally, times: float, lucky: float) -> Law | None:
     return None
 
 
-def _expected(points: Points, times: float) -> Points:
+def _as_expected(points: Points, times: float) -> Points:
     """Return the points with outcomes as often as they are expected, however often they happened."""
     L, w, n, _, positive, cell = points
-    other = special.expit(-L)
-    both = [np.concatenate([x, x]) for x in (L, w, positive, cell)]
-    counts = times * np.concatenate([n * other, n * (1.0 - other)])
+    surprise = special.expit(-L)
+    twice = [np.concatenate([x, x]) for x in (L, w, positive, cell)]
+    counts = times * np.concatenate([n * surprise, n * (1.0 - surprise)])
     sides = np.arange(2 * len(L)) < len(L)
     kept = counts > 0.0
-    return Points(both[0], both[1], counts, sides, both[2], both[3]).take(kept)
+    return Points(twice[0], twice[1], counts, sides, twice[2], twice[3]).take(kept)
 
 
-def _places(tally: Tally, limits: Limits, lucky: float) -> int | None:
+def _rows_in_places(tally: Tally, limits: Limits, lucky: float) -> int | None:
     """Return how many rows find every range, by the spread that predictions have there."""
     orders = tally.orders
     total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
-    found = [(order, ends) for order in orders if len(ends := cuts(order, total, limits.min_share))]
-    if not found or not limits.everywhere:
+    pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, limits.min_share))]
+    if not pieces or not limits.everywhere:
         return None
-    count = sum(len(ends) for _, ends in found)
+    count = sum(len(ends) for _, ends in pieces)
     reach = -float(special.ndtri(SHOWN * (1.0 - limits.level) / count)) + lucky
-    most = 0.0
-    for order, ends in found:
+    largest = 0.0
+    for order, ends in pieces:
         columns = [np.concatenate([[0.0], np.cumsum(order.sums[:, COLUMN[name]])]) for name in _OF_RANGES]
         weight, varentropy, confidence = (x[ends[:, 1]] - x[ends[:, 0]] for x in columns)
-        limit = limits.local_threshold * dimensions(varentropy, weight)
-        variance = _variance(_TIMES * limit, varentropy / weight, confidence / weight)
+        limit = limits.local_threshold * dimensions(varentropy, weight, tally)
+        variance = _variance_at(_TIMES * limit, varentropy / weight, confidence / weight)
         rows = variance * (reach / ((_TIMES - 1.0) * limit)) ** 2 * total / weight
-        most = max(most, float(np.where(np.isfinite(rows), rows, 0.0).max()))
-    return _rounded(most * tally.n / tally.summary.weight) if most > 0.0 else None
+        largest = max(largest, float(np.where(np.isfinite(rows), rows, 0.0).max()))
+    return _rounded(largest * tally.n / tally.summary.weight) if largest > 0.0 else None
 
 
 _OF_RANGES = ("weight", "sum_varentropy", "sum_confidence")
 
 
-def _variance(ecd: FloatArray, varentropy: FloatArray, confidence: FloatArray) -> FloatArray:
+def _variance_at(ecd: FloatArray, varentropy: FloatArray, confidence: FloatArray) -> FloatArray:
     """Return the variance of the excess in ranges whose ECD is so large; NaN where it cannot be.
 
     Classes: a mistake costs as many nats as its odds were long, and there are as many of them as make up the ECD.

@@ -1,4 +1,4 @@
-"""What is read off the sums of an evaluation: the metrics, what is found when first asked for, and its document."""
+"""What is read off the sums of an evaluation: metrics, results that wait until they are asked for, and its document."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from .._sums.histogram import Histogram
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.tally import Tally
+from .._types import Decision, Direction
 from ..inference.bounds import Bounds, law_of
 from ..inference.calibration import tally_test
 from ..inference.cox import Cox
+from ..inference.directions import Axis, axes_of
 from ..inference.forecasts import Forecast
 from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
-from ..inference.shifts import Axis, ClassShifts, axes_of
+from ..inference.shifts import ClassShifts
 from ..options import Limits
-from .display import Metric, class_rows, cox_rows, inference_rows, look_rows, metric_rows
-from .forecast_rows import forecast_rows
-from .looks import smaller_end
+from .display import Metric, class_rows, cox_rows, inference_rows, kind_of, look_rows, metric_rows
+from .forecast_display import forecast_rows
+from .joint_verdicts import smaller_end
 from .reliability import Reliability, reliability_of
-from .verdict import Verdict
+from .verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 
 if TYPE_CHECKING:
     from .evaluation import Evaluation
@@ -51,55 +53,67 @@ class Readings(ABC):
     drawn: Reliability | None
     tested: TestResult | None
     verdict: Verdict
-    _found: dict[Hashable, Any]
+    _cache: dict[Hashable, Any]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How the numbers came to be, where that must be known to read them."""
         return self.tally.notes
 
-    def _once(self, name: Hashable, find: Callable[[], Any]) -> Any:
-        """Find something when it is first asked for, and keep it."""
-        if name not in self._found:
+    def _cached(self, name: Hashable, compute: Callable[[], Any]) -> Any:
+        """Compute something when it is first asked for, and keep it."""
+        if name not in self._cache:
             with np.errstate(all="ignore"):
-                self._found[name] = find()
-        return self._found[name]
+                self._cache[name] = compute()
+        return self._cache[name]
 
     @property
     def reliability(self) -> Reliability | None:
         """What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test."""
-        found: Reliability | None = self._once("reliability", lambda: self.drawn or reliability_of(self.tally))
-        return found
+        reliability: Reliability | None = self._cached("reliability", lambda: self.drawn or reliability_of(self.tally))
+        return reliability
 
     @property
     def test(self) -> TestResult:
         """The two-sided test of calibration."""
-        found: TestResult = self._once("test", lambda: self.tested or tally_test(self.tally, law_of(self.tally)))
-        return found
+        test: TestResult = self._cached("test", lambda: self.tested or tally_test(self.tally, law_of(self.tally)))
+        return test
 
     @property
     def cox(self) -> Cox | None:
         """Shift and slope of the predicted log-odds, with intervals and tests; None for anything but two classes."""
-        found: Cox | None = self._once("cox", lambda: Cox.of(self.tally, self.level))
-        return found
+        cox: Cox | None = self._cached("cox", lambda: Cox.of(self.tally, self.level))
+        return cox
 
     @property
     def class_shifts(self) -> ClassShifts | None:
-        """How often each class happens beside how often it is predicted; None but for 2 to 32 columns of classes."""
-        found: ClassShifts | None = self._once("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
-        return found
+        """How often each class happens beside how often it is predicted; None unless 2 to 32 classes have columns."""
+        if self.tally.class_sums is None:
+            return None
+        shifts: ClassShifts | None = self._cached("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
+        return shifts
 
     @property
     def forecast(self) -> Forecast | None:
         """Coverage, CRPS, sharpness, bias, spread and the transform, of numbers and vectors; None for others."""
-        found: Forecast | None = self._once("forecast", lambda: Forecast.of(self.tally, self.level))
-        return found
+        if self.tally.forecast is None:
+            return None
+        forecast: Forecast | None = self._cached("forecast", lambda: Forecast.of(self.tally, self.level))
+        return forecast
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         """Mean error and factor of each axis of Gaussian states, in units of their stated spread; none for others."""
-        found: tuple[Axis, ...] = self._once("axes", lambda: axes_of(self.tally, self.level))
-        return found
+        axes: tuple[Axis, ...] = self._cached("axes", lambda: axes_of(self.tally, self.level))
+        return axes
+
+    @property
+    def reading(self) -> str:
+        """What ECE, ESCE and ECD say together; empty where there are no bins."""
+        v = self.verdict
+        if self.reliability is None:
+            return ""
+        return _reading(v.decision, v.on_average, v.direction, self.reliability, self.bias)
 
     @property
     def family(self) -> str:
@@ -156,28 +170,28 @@ class Readings(ABC):
         """Entropic calibration difference in nats: ``> 0`` over-confident, ``< 0`` under-confident."""
         return self.summary.ecd
 
-    def _reliability(self, read: Callable[[Table], float]) -> float:
+    def _over_bins(self, read: Callable[[Table], float]) -> float:
         return math.nan if self.bins is None or self.summary.sum_predicted is None else read(self.bins)
 
     @property
     def ece(self) -> float:
         """Expected calibration error over the bins, 0 is best; NaN where there are no bins or no classes."""
-        return self._reliability(lambda table: table.ece())
+        return self._over_bins(lambda table: table.ece())
 
     @property
     def ece_overconfident(self) -> float:
         """The part of ECE from bins that are over-confident."""
-        return self._reliability(lambda table: table.ece("over-confident"))
+        return self._over_bins(lambda table: table.ece("over-confident"))
 
     @property
     def ece_underconfident(self) -> float:
         """The part of ECE from bins that are under-confident."""
-        return self._reliability(lambda table: table.ece("under-confident"))
+        return self._over_bins(lambda table: table.ece("under-confident"))
 
     @property
     def esce(self) -> float:
         """Expected signed calibration error, observed minus predicted; NaN as for `ece`."""
-        return self._reliability(lambda table: table.esce())
+        return self._over_bins(lambda table: table.esce())
 
     @property
     def brier(self) -> float:
@@ -221,15 +235,49 @@ class Readings(ABC):
         return self.bounds.interval(fraction(level, "level"))
 
     def _title(self) -> str:
-        return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {self.family}"
+        return f"safecal evaluation: {self.n} {'row' if self.n == 1 else 'rows'}, {kind_of(self.tally)}"
 
     def _metrics(self) -> list[Metric]:
-        least = smaller_end(self.verdict.looks)
-        head = inference_rows(self.interval, self.temperature, self.test, self.mistakes, least)
-        head += look_rows(self.verdict.looks) + forecast_rows(self.forecast)
+        smaller = smaller_end(self.verdict.looks) if self.verdict.looks else None
+        head = inference_rows(self.interval, self.temperature, self.test, self.mistakes, smaller)
+        head += look_rows(self.verdict.looks) + ([] if self.forecast is None else forecast_rows(self.forecast))
         if not self.summary.n_impossible:  # no shift explains an impossible outcome
             head += cox_rows(self.cox) + class_rows(self.class_shifts)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
+
+
+def _reading(decision: Decision, average: Decision, side: Direction, reliability: Reliability, bias: float) -> str:
+    """Read ECE, ESCE and ECD together, as the paper does."""
+    local = decision != average
+    ece, quantile = _distinct_texts(reliability.ece, reliability.ece_quantile)
+    if reliability.ece <= reliability.ece_quantile:
+        start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {quantile})"
+        ends = {
+            SAFE: "and ECD agrees: well calibrated, and safe",
+            UNSAFE: "but ECD is beyond its limit: bins average a few confident mistakes away",
+            UNDETERMINED: "and for ECD there are too few rows to tell",
+        }
+        if local:
+            ends |= {UNSAFE: _LOCAL, UNDETERMINED: "and the data cannot tell whether it is safe everywhere"}
+        return f"{start}, {ends[decision]}."
+    start = f"ECE ({ece}) is more than chance alone gives (up to {quantile})"
+    mild = "it errs on the cautious side" if side == "under-confident" else "the error is small in nats"
+    ends = {
+        SAFE: f"but the model is safe: {mild}",
+        UNSAFE: "and ECD agrees: badly calibrated, and over-confident",
+        UNDETERMINED: "and the data cannot tell whether that is unsafe",
+    } | ({UNSAFE: _LOCAL} if local else {})
+    cancels = "; ESCE is near 0 because bins of opposite sign cancel" if abs(bias) < 0.25 * reliability.ece else ""
+    return f"{start}, {ends[decision]}{cancels}."
+
+
+_LOCAL = "and ECD finds it over-confident in places, though not on average"
+
+
+def _distinct_texts(a: float, b: float) -> tuple[str, str]:
+    """Write two numbers with as many digits as it takes to tell them apart."""
+    digits = next((d for d in range(3, 17) if a == b or f"{a:.{d}g}" != f"{b:.{d}g}"), 17)
+    return f"{a:.{digits}g}", f"{b:.{digits}g}"
 
 
 def check(evaluation: Evaluation, derived: Mapping[str, Any]) -> None:
@@ -240,10 +288,10 @@ def check(evaluation: Evaluation, derived: Mapping[str, Any]) -> None:
         *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
         (v.n_impossible == e.summary.n_impossible, "must have the same `n_impossible` in its `verdict`"),
         (documents.agrees(e.interval.value, e.ecd), "must have the ECD of its sums in its `interval`"),
-        (e.slices is None or e.slices.n == e.n, "must have as many rows in its `slices`"),
+        (e.slices is None or e.slices.n == e.n, "must have as many rows in its `slices` as in all"),
         (e.interval.level == e.limits.level, "must have the `level` of its limits in its `interval`"),
         (_same_looks(e), "must have the looks of its tally in its `verdict`, with their ECD"),
-        *((derived.get(name, mine) == mine, f"must have the `{name}` of its tally") for name, mine in own.items()),
+        *((derived.get(name, value) == value, f"must have the `{name}` of its tally") for name, value in own.items()),
     ))  # fmt: skip
     with documents.at("metrics"):
         for name, value in derived.get("metrics", {}).items():
@@ -254,25 +302,26 @@ def check(evaluation: Evaluation, derived: Mapping[str, Any]) -> None:
             documents.refuse("must be what the sums give")
 
 
-def _agrees(given: Any, found: Any) -> bool:
-    """Compare what was written with what is found, on another machine perhaps."""
-    if isinstance(found, dict):
-        return isinstance(given, Mapping) and given.keys() == found.keys() and all(
-            _agrees(given[name], value) for name, value in found.items()
+def _agrees(written: Any, computed: Any) -> bool:
+    """Compare what was written, perhaps on another machine, with what is computed here."""
+    if isinstance(computed, dict):
+        return isinstance(written, Mapping) and written.keys() == computed.keys() and all(
+            _agrees(written[name], value) for name, value in computed.items()
         )  # fmt: skip
-    if isinstance(found, list):
-        return isinstance(given, list) and len(given) == len(found) and all(map(_agrees, given, found))
-    if isinstance(found, float) and isinstance(given, int | float) and not isinstance(given, bool):
-        return given == found or abs(given - found) <= 1e-6 * abs(found)
-    return type(given) is type(found) and bool(given == found)
+    if isinstance(computed, list):
+        return isinstance(written, list) and len(written) == len(computed) and all(map(_agrees, written, computed))
+    if isinstance(computed, float) and isinstance(written, int | float) and not isinstance(written, bool):
+        close = abs(computed) * 1e-6
+        return written == computed or computed - close <= written <= computed + close  # which any whole number can be
+    return type(written) is type(computed) and bool(written == computed)
 
 
 def _same_looks(evaluation: Evaluation) -> bool:
-    tally, said = evaluation.tally, evaluation.verdict.looks
-    looks = [one for one in (tally, *tally.others) if one.look is not None]
-    return len(looks) == len(said) and all(
-        found.look == one.look and documents.agrees(found.ecd.value, one.summary.ecd)
-        for found, one in zip(said, looks, strict=True)
+    tally, verdicts = evaluation.tally, evaluation.verdict.looks
+    looks = [tally_of_look for tally_of_look in (tally, *tally.others) if tally_of_look.look is not None]
+    return len(looks) == len(verdicts) and all(
+        verdict.look == tally_of_look.look and documents.agrees(verdict.ecd.value, tally_of_look.summary.ecd)
+        for verdict, tally_of_look in zip(verdicts, looks, strict=True)
     )
 
 
@@ -290,8 +339,8 @@ METRICS = ("ecd", "nll", "ece", "ece_overconfident", "ece_underconfident", "esce
 FIELDS: dict[str, Any] = {"limits": Limits.from_dict, "cox": documents.optional(Cox.from_dict), **PARTS}
 
 
-def _aside(kind: str) -> Callable[[Any], Any]:
-    """Take as it is what is found anew, and only compared with that, or was added by the command line."""
+def _left_unread(kind: str) -> Callable[[Any], Any]:
+    """Return a reader that leaves a part as it is: it is only compared, or was added by the command line."""
 
     def reader(value: Any) -> Any:
         if not isinstance(value, Mapping) or value.get("kind") != f"safecal.{kind}":
@@ -306,6 +355,6 @@ DERIVED: dict[str, Any] = {
     "family": documents.text,
     "n": documents.count(1),
     "metrics": documents.mapping_of(documents.numbers),
-    "baseline": _aside("baseline"),  # how it compares with an earlier one
-    "forecast": _aside("forecast"),
+    "baseline": _left_unread("baseline"),  # how it compares with an earlier one
+    "forecast": _left_unread("forecast"),
 }

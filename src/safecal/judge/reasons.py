@@ -1,276 +1,232 @@
-"""Why a verdict is what it is, in words, and what would change it."""
+"""Why a verdict is what it is, in words."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Self, TypeVar, final, get_args
+from typing import final
 
 import numpy as np
-from scipy import special
 
 from .._checks.classes import certain_reason
 from .._sums.summary import Summary
+from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import Decision, Direction
-from ..families.family import FamilyWords
+from .._types import Decision
 from ..families.predictions import family_named
-from ..inference import bounds
-from ..inference.mistakes import Mistakes
-from ..inference.results import Interval
+from ..inference.directions import has_directions
+from ..inference.local import Local
+from ..inference.mistakes import doubt_of_outcomes, mistakes_text
 from ..options import Limits
-from .diagnosis import Diagnosis, only_labels
-from .places import Place
-from .reliability import Reliability
+from ..slices.results import Slices
+from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose, only_labels
+from .groups import TooSmall, groups_are_unbounded, temperature_is_missing
+from .places import Place, in_sentence
+from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Words, direction
 
-__all__ = [
-    "DIRECTIONS", "Average", "Late", "Words", "average_reason", "clusters_needed", "direction",
-    "hopeless_reason", "local_reason", "reading", "rounded", "rows_needed",
-]  # fmt: skip
+__all__ = ["Findings", "rounded", "words_of"]
 
-T = TypeVar("T")
-
-DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
-_SAFE, _UNSAFE, _UNDETERMINED = "SAFE", "UNSAFE", "UNDETERMINED"
 _NAMED = 3  # places that a reason names
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
 
 
-def direction(ecd: Interval) -> Direction:
-    """Say in words what the interval of an ECD means."""
-    if math.isnan(ecd.value):
-        return DIRECTIONS[0]
-    if math.isinf(ecd.value):
-        return DIRECTIONS[1]
-    if ecd.low > 0.0:
-        return DIRECTIONS[2]
-    return DIRECTIONS[3] if ecd.high < 0.0 else DIRECTIONS[4]
-
-
 @final
-class Late(Generic[T]):
-    """A value that is found when it is first asked for, and kept; it is compared, copied and shown as that value."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a verdict rests on, and its words are about."""
 
-    __slots__ = ("_find", "_found")
-
-    def __init__(self, find: Callable[[], T]) -> None:
-        self._find: Callable[[], T] | None = find
-
-    @classmethod
-    def known(cls, value: T) -> "Late[T]":
-        """Return one that is known already."""
-        return cls(lambda: value)
-
-    @property
-    def value(self) -> T:
-        """The value."""
-        find = self._find
-        if find is not None:
-            with np.errstate(all="ignore"):  # as in the judgement itself
-                self._found = find()
-            self._find = None
-        return self._found
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Late) and (self.value,) == (other.value,)  # in which NaN equals itself
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __repr__(self) -> str:
-        return repr(self.value)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Late.known, (self.value,)
+    tally: Tally
+    limits: Limits
+    average: Average
+    local: Local
+    slices: Slices | None
+    decision: Decision
+    on_average: Decision
+    places: tuple[Place, ...]
+    other_groups: tuple[float, float] | None  # summed excess and varentropy of groups that are not beyond a limit
+    too_small: TooSmall
+    groups_differ: bool  # groups are suspected because their calibration differs
+    says_nothing: bool
+    single_row: bool
+    unseen_direction: bool  # rows are too few to see every direction of a state
+    search_stopped: bool  # of slices
+    hopeless: bool  # no number of rows would decide
+    far: int  # log-odds that claim never to fail
+    bold: tuple[int, float]  # rows so sure that two mistakes would exceed the limit, and the farthest of their log-odds
+    rows_needed: int | None
+    clusters_needed: int | None
 
 
-class Words(NamedTuple):
-    """What a verdict tells its readers: why, what is wrong, and what stands out."""
-
-    reason: str
-    diagnosis: Diagnosis | None
-    worst: Late[str | None]
-    worst_share: Late[float]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """One average beside its limit."""
-
-    interval: Interval
-    limit: float
-    logarithmic: bool  # whether it is a factor
-
-    @property
-    def beyond(self) -> bool:
-        """Whether the lower bound exceeds the limit."""
-        return self.interval.low > self.limit
-
-    @property
-    def within(self) -> bool:
-        """Whether the upper bound does not; what does not exist, NaN, says nothing."""
-        return not self.interval.high > self.limit
-
-    @property
-    def factor(self) -> float:
-        """How many times as many rows would decide; widths shrink with the square root of the number of rows.
-
-        Estimates move while rows come: see `_spare`.
-        """
-        if self.beyond or self.within:
-            return 1.0
-        ends = (self.interval.value, self.interval.low, self.interval.high, self.limit)
-        value, low, high, limit = map(_logarithm, ends) if self.logarithmic else ends
-        room = abs(limit - value)
-        width = high - value if value <= limit else value - low
-        if not room > 0.0 or math.isinf(width):
-            return math.inf
-        return max(_spare(self.interval.level) * (width / room) ** 2, 1.0)
+def words_of(findings: Findings) -> Words:
+    """Say why the decision is what it is, and what is wrong: what only a reader needs."""
+    f, tally = findings, findings.tally
+    diagnosis = None
+    if f.decision != SAFE or direction(f.average.ecd.interval) == "under-confident":
+        diagnosis = diagnose(tally, f.average.temperature.interval, f.places, f.other_groups)
+    reason = " ".join([_first_reason(f, diagnosis), *_further_sentences(f, diagnosis)])
+    tables = [table for table in (tally.bins, tally.groups) if table is not None]
+    return Words(reason, diagnosis, Late(lambda: _worst_key(tables)), Late(lambda: tally.worst_share))
 
 
-def _spare(level: float) -> float:
-    """Return how many times as many rows decide in 8 of 10 cases as would if the estimate stayed where it is.
-
-    A bound is ``z`` standard errors away from the estimate, which itself moves by more than ``ndtri(0.8)`` of them
-    towards the limit in 2 of 10 cases.
-    """
-    z = float(special.ndtri(0.5 + level / 2.0))
-    return ((z + float(special.ndtri(0.8))) / z) ** 2
-
-
-def _logarithm(x: float) -> float:
-    return math.log(x) if 0.0 < x < math.inf else math.copysign(math.inf, x - 1.0)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Average:
-    """The averages over all rows, and their limits."""
-
-    ecd: Scale
-    temperature: Scale
-    ratio: Scale | None
-    mistakes: Mistakes | None
-    dimensions: float
-    threshold: float
-    words: FamilyWords
-
-    @classmethod
-    def of(cls, tally: Tally, ecd: Interval, temperature: Interval, mistakes: Mistakes | None, limits: Limits) -> Self:
-        """Put them together; the rule of averages has two scales."""
-        s = tally.summary
-        many = float(tally.dimension)
-        if limits.everywhere:
-            possible = s.weight - s.weight_impossible
-            many = max(1.0, 2.0 * s.sum_varentropy / possible) if possible > 0.0 else 1.0
-        ratio = None
-        if limits.everywhere and mistakes is not None:
-            ratio = Scale(mistakes.ratio, limits.max_ratio, True)
-        return cls(
-            Scale(ecd, limits.threshold * many, False),
-            Scale(temperature, limits.max_temperature, True),
-            ratio,
-            mistakes,
-            many,
-            limits.threshold,
-            family_named(tally.family).words.of(tally.dimension),
-        )
-
-    def times(self, how: str, value: float) -> str:
-        """Say what a temperature means: "its logits are at most 1.7 times too large"; up to 1 nothing is."""
-        what = self.words.factor
-        if what is None:
-            return f"its temperature {how.replace('are ', 'is ')} {value:.3g}"
-        if value < _CALIBRATED:
-            return what.format("are not")
-        many = f"{how} {self.words.multiple(value):.3g} times"
-        return what.format("may be any number of times" if math.isinf(value) else many)
-
-    @property
-    def times_allowed(self) -> str:
-        """Say how many times too large something may be."""
-        return f"{self.words.multiple(self.temperature.limit):.3g} is allowed"
-
-    @property
-    def scales(self) -> list[Scale]:
-        """All of them."""
-        return [self.ecd, self.temperature, *([] if self.ratio is None else [self.ratio])]
-
-    @property
-    def beyond(self) -> bool:
-        """Whether one is beyond its limit."""
-        return any(scale.beyond for scale in self.scales)
-
-    @property
-    def within(self) -> bool:
-        """Whether all are within their limits."""
-        return all(scale.within for scale in self.scales) and not math.isnan(self.ecd.interval.high)
-
-    @property
-    def allowed(self) -> str:
-        """Say how much ECD is allowed."""
-        if self.dimensions == 1.0:
-            return f"{self.ecd.limit:g} nat"
-        return f"{self.ecd.limit:.3g} nat ({self.threshold:g} for each of {self.dimensions:.3g} dimensions)"
+def _first_reason(f: Findings, diagnosis: Diagnosis | None) -> str:
+    """Say what decided: an average, a place, or what keeps a model from being SAFE."""
+    tally, clustered = f.tally, f.tally.clusters is not None
+    mends = family_named(tally.family).words.mends
+    scaled = diagnosis is None or diagnosis.cause not in OTHER_THAN_SCALE
+    reason = _average_reason(f.on_average, tally.summary, f.average, scaled=scaled and not mends)
+    if mends and diagnosis is not None and scaled and (f.on_average == UNSAFE or not f.places):
+        reason += f" {diagnosis.evidence[:1].upper()}{diagnosis.evidence[1:]}"
+    if f.places:
+        uneven = "from group to group" if f.groups_differ else ""
+        if any(place.type == "range" for place in f.places) and f.local.uneven:
+            uneven = "along its predictions"
+        return _local_reason(f.on_average, reason, f.places, f.limits.level, clustered=clustered, uneven=uneven)
+    if f.hopeless:
+        return _hopeless_reason(tally, f.far)
+    if f.decision == UNDETERMINED and f.on_average == SAFE:
+        if f.single_row:
+            return "one row proves nothing."
+        if f.unseen_direction:
+            rows = f"{tally.n} rows{' in so few clusters' if clustered else ''}"
+            return f"{rows} cannot show every direction of {tally.dimension} axes."
+        if f.bold[0]:
+            return _bold_reason(f)
+        if f.search_stopped:
+            return "the search for slices was stopped before its end, so no slice is ruled out."
+    return reason
 
 
-def average_reason(decision: Decision, s: Summary, average: Average, *, scaled: bool = True) -> str:
+def _further_sentences(f: Findings, diagnosis: Diagnosis | None) -> list[str]:
+    """Say what else a reader should know: the cause, where was looked, what was left out, and what would decide."""
+    tally, everywhere, safe = f.tally, f.limits.everywhere, f.decision == SAFE
+    sentences = []
+    cause = "" if diagnosis is None else diagnosis.cause
+    if cause in NAMED or (cause in OTHER_THAN_SCALE and f.on_average == UNSAFE):
+        sentences.append(f"Cause: {diagnosis}")
+    slices = f.slices if f.slices is not None and f.slices.direction == "over" else None
+    directions = tally.directions is not None and has_directions(tally)
+    looked_at = {
+        "direction of its states": directions,
+        "range of its predictions": len(f.local) > 0,
+        "group": tally.groups is not None and not groups_are_unbounded(tally),
+        "slice of its features": slices is not None and not slices.found and len(slices.features) > 0,
+    }
+    if safe and everywhere and any(looked_at.values()):
+        sentences.append(f"No {' and no '.join(name for name, looked in looked_at.items() if looked)} shows it.")
+    unseen = tally.dimension > 1 and not directions and (tally.look is None or bool(tally.others))
+    if safe and everywhere and unseen:
+        sentences.append("Directions of its states were not looked at.")
+    if safe and everywhere and slices is not None and slices.found:
+        sentences.append(below_limit(slices, f.limits))
+    if f.too_small.count:
+        sentences.append(f"{f.too_small}.")
+    if everywhere and tally.groups is not None:
+        if groups_are_unbounded(tally):
+            sentences.append("Groups have no bounds: a document does not tell their clusters apart.")
+        if temperature_is_missing(tally):
+            sentences.append("The temperature of groups is not known, and was not judged.")
+    for number, unit in ((f.rows_needed, "row"), (f.clusters_needed, "cluster")):
+        if number:
+            sentences.append(f"About {rounded(number)} more {unit}{'' if number == 1 else 's'} would decide.")
+    if not family_named(tally.family).words.mends:  # an interval may be wide on purpose
+        sentences += doubt_of_outcomes(f.average.mistakes, tally.summary)
+    if f.says_nothing:
+        sentences.append("It says almost nothing: its predictions are close to even odds.")
+    if not everywhere:
+        sentences.append("Only averages were judged (rule: average): over-confidence in a place was not looked for.")
+    return sentences
+
+
+def _average_reason(decision: Decision, s: Summary, average: Average, *, scaled: bool = True) -> str:
     """Say what the averages say, with the bound that decided; ``scaled``: a temperature is what is wrong."""
     if s.weight_impossible > 0.0:
         rows = "1 outcome" if s.n_impossible == 1 else f"{s.n_impossible} outcomes"
         return f"{rows} happened to which the model had given probability 0."
     ecd, t = average.ecd.interval, average.temperature.interval
     at = f"at {100 * ecd.level:g} % confidence"
-    if decision == _SAFE:
-        text = f"over-confidence beyond {average.allowed} is ruled out on average {at}: ECD is at most {ecd.high:.3g}"
+    if decision == SAFE:
+        text = f"over-confidence beyond {_allowed(average)} is ruled out on average {at}: ECD is at most {ecd.high:.3g}"
         if not math.isnan(t.high):
-            text += f", and {average.times('are at most', t.high)}"
+            text += f", and {_times(average, 'are at most', t.high)}"
         return text + "."
-    if decision == _UNSAFE:
-        return f"the model is over-confident: {_beyond(average, at, scaled)}."
-    return f"the data cannot tell {at}: {_undecided(average)}."
+    if decision == UNSAFE:
+        return f"the model is over-confident: {_exceeded_limit(average, at, scaled)}."
+    return f"the data cannot tell {at}: {_open_limit(average)}."
 
 
-def _beyond(average: Average, at: str, scaled: bool) -> str:
+def _times(average: Average, verb: str, value: float) -> str:
+    """Say what a temperature means: "its logits are at most 1.7 times too large"; up to 1 nothing is."""
+    sentence = average.words.factor
+    if sentence is None:
+        return f"its temperature {verb.replace('are ', 'is ')} {value:.3g}"
+    if value < _CALIBRATED:
+        return sentence.format("are not")
+    times = f"{verb} {average.words.multiple(value):.3g} times"
+    return sentence.format("may be any number of times" if math.isinf(value) else times)
+
+
+def _times_allowed(average: Average) -> str:
+    """Say how many times too large something may be."""
+    return f"{average.words.multiple(average.temperature.limit):.3g} is allowed"
+
+
+def _allowed(average: Average) -> str:
+    """Say how much ECD is allowed."""
+    if average.dimensions == 1.0:
+        return f"{average.ecd.limit:g} nat"
+    return f"{average.ecd.limit:.3g} nat ({average.threshold:g} for each of {average.dimensions:.3g} dimensions)"
+
+
+def _exceeded_limit(average: Average, at: str, scaled: bool) -> str:
     """Say which limit is exceeded: the first that is."""
     ecd, t = average.ecd, average.temperature
     if ecd.beyond:
-        text = f"ECD is at least {ecd.interval.low:.3g} {at}, where {average.allowed} is allowed"
+        text = f"ECD is at least {ecd.interval.low:.3g} {at}, where {_allowed(average)} is allowed"
         named = scaled and _CALIBRATED <= t.interval.value < math.inf
         about = "are at least" if t.interval.method.endswith("at least") else "are about"
-        return text + (f"; {average.times(about, t.interval.value)}" if named else "")
+        return text + (f"; {_times(average, about, t.interval.value)}" if named else "")
     if t.beyond:
-        return f"{average.times('are at least', t.interval.low)} {at}, where {average.times_allowed}"
+        return f"{_times(average, 'are at least', t.interval.low)} {at}, where {_times_allowed(average)}"
     ratio, mistakes = average.ratio, average.mistakes
     assert ratio is not None
     assert mistakes is not None
     return (
-        f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}, at least"
+        f"it announced {mistakes_text(mistakes.announced)} mistakes and made {mistakes_text(mistakes.seen)}, at least"
         f" {ratio.interval.low:.3g} times as many {at}, where {ratio.limit:g} times are allowed"
     )
 
 
-def _undecided(average: Average) -> str:
+def _open_limit(average: Average) -> str:
     """Say which limit lies inside its interval: the first that does."""
     ecd, t = average.ecd, average.temperature
     if not ecd.within:
         i = ecd.interval
-        return f"ECD lies between {i.low:.3g} and {i.high:.3g}, and {average.allowed} is allowed"
+        return f"ECD lies between {i.low:.3g} and {i.high:.3g}, and {_allowed(average)} is allowed"
     if not t.within:
-        least, most = t.interval.low, t.interval.high
-        some = average.words.multiple(least)
-        how = f"are between {some:.3g} and" if least >= _CALIBRATED or average.words.factor is None else "may be up to"
-        return f"{average.times(how, most)}, and {average.times_allowed}"
+        low, high = t.interval.low, t.interval.high
+        is_bounded = low >= _CALIBRATED or average.words.factor is None
+        verb = f"are between {average.words.multiple(low):.3g} and" if is_bounded else "may be up to"
+        return f"{_times(average, verb, high)}, and {_times_allowed(average)}"
     ratio, mistakes = average.ratio, average.mistakes
     if ratio is None or mistakes is None:
         return "there is nothing to judge"
     return (
-        f"it announced {_count(mistakes.announced)} mistakes and made {_count(mistakes.seen)}; in the long run that"
-        f" may be {ratio.interval.low:.3g} to {ratio.interval.high:.3g} times as many, and {ratio.limit:g} are allowed"
+        f"it announced {mistakes_text(mistakes.announced)} mistakes and made {mistakes_text(mistakes.seen)};"
+        f" in the long run that may be {ratio.interval.low:.3g} to {ratio.interval.high:.3g} times as many,"
+        f" and {ratio.limit:g} times are allowed"
     )
 
 
-def hopeless_reason(tally: Tally, far: int) -> str:
+def _bold_reason(f: Findings) -> str:
+    """Say that some rows are so sure that the others cannot vouch for them."""
+    count, farthest = f.bold
+    rows = rounded(math.ceil(2.0 * farthest / f.average.ecd.limit))
+    return (
+        f"{count} of {f.tally.n} predictions are so sure, with log-odds of up to {farthest:.3g}, that two mistakes "
+        f"among them would exceed the limit. They may not have come yet: about {rows} rows would show them."
+    )
+
+
+def _hopeless_reason(tally: Tally, far: int) -> str:
     """Say why no number of rows would decide: predictions that are certain, or as good as certain."""
     if tally.n_certain:
         classes = round(math.exp(tally.most_entropy))
@@ -280,93 +236,35 @@ def hopeless_reason(tally: Tally, far: int) -> str:
             f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
             "number of rows can show that. Limit them to what you mean: `np.clip(logits, -40, 40)`."
         )
-    return "its predictions are almost certain, and no number of rows can show that they may be."
+    return "its predictions are almost certain, and no number of rows can show that such certainty is right."
 
 
-def local_reason(average: str, reason: str, places: Sequence[Place], level: float, clustered: bool) -> str:
-    """Say in which places it is over-confident, and what holds on average."""
+def _local_reason(
+    average: str, reason: str, places: Sequence[Place], level: float, *, clustered: bool, uneven: str
+) -> str:
+    """Say in which places it is over-confident, and what holds on average; ``uneven``: along what that differs."""
     shown = [place for place in places if place.shown]
     named = shown or list(places)
     text = "; ".join(map(str, named[:_NAMED])) + (f"; and in {len(named) - _NAMED} more" if len(named) > _NAMED else "")
-    if average == _UNSAFE:
+    if average == UNSAFE:
         return f"{reason} Worst: {named[0]}." if shown else reason
     start = {
-        _SAFE: "its confidence is right on average, but not everywhere",
-        _UNDETERMINED: "on average the data cannot tell, but in places it is over-confident",
+        SAFE: "its confidence is right on average, but not everywhere",
+        UNDETERMINED: "on average the data cannot tell, but in places it is over-confident",
     }[average]
     if not shown:
         start = {
-            _SAFE: "its confidence is right on average, but perhaps not everywhere",
-            _UNDETERMINED: "the data cannot tell, and in places it may be over-confident",
+            SAFE: "its confidence is right on average, but perhaps not everywhere",
+            UNDETERMINED: "the data cannot tell, and in places it may be over-confident",
         }[average]
     ends = f"The bounds of all places hold together at {100 * level:g} % confidence."
     if not shown:
         ends = f"More {'clusters' if clustered else 'rows'} would tell."
+        if uneven:
+            ends = f"Its calibration differs {uneven}: {ends[0].lower()}{ends[1:-1]} where."
         if clustered and all(place.by == "temperature" for place in places):
-            ends = "Where rows come in clusters, the temperature of a group can be suspected, but not shown."
+            ends = "Where rows come in clusters, too high a temperature of a group can be suspected, but not shown."
     return f"{start}: {text}. {ends}"
-
-
-def reading(decision: Decision, average: Decision, side: Direction, reliability: Reliability, bias: float) -> str:
-    """Read ECE, ESCE and ECD together, as the paper does."""
-    local = decision != average
-    ece, most = _apart(reliability.ece, reliability.ece_quantile)
-    if reliability.ece <= reliability.ece_quantile:
-        start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {most})"
-        ends = {
-            _SAFE: "and ECD agrees: well calibrated, and safe",
-            _UNSAFE: "but ECD is larger than that: bins average a few confident mistakes away",
-            _UNDETERMINED: "and for ECD there are too few rows to tell",
-        }
-        if local:
-            ends |= {_UNSAFE: _LOCAL, _UNDETERMINED: "and whether it is safe everywhere, the data cannot tell"}
-        return f"{start}, {ends[decision]}."
-    start = f"ECE ({ece}) is more than chance alone gives (up to {most})"
-    mild = "it errs on the cautious side" if side == "under-confident" else "the error is small in nats"
-    ends = {
-        _SAFE: f"but the model is safe: {mild}",
-        _UNSAFE: "and ECD agrees: badly calibrated, and over-confident",
-        _UNDETERMINED: "and whether that is unsafe, the data cannot tell",
-    } | ({_UNSAFE: _LOCAL} if local else {})
-    cancels = "; ESCE is near 0 because bins of opposite sign cancel" if abs(bias) < 0.25 * reliability.ece else ""
-    return f"{start}, {ends[decision]}{cancels}."
-
-
-_LOCAL = "and ECD finds it over-confident in places, though not on average"
-
-
-def _apart(a: float, b: float) -> tuple[str, str]:
-    """Write two numbers with as many digits as it takes to tell them apart."""
-    digits = next((d for d in range(3, 17) if a == b or f"{a:.{d}g}" != f"{b:.{d}g}"), 17)
-    return f"{a:.{digits}g}", f"{b:.{digits}g}"
-
-
-def rows_needed(n: int, average: Average) -> int | None:
-    """Guess how many more rows would decide in 8 of 10 cases; None where no number can be told."""
-    t = average.temperature.interval.value
-    if not math.isnan(t) and not 0.0 < t < math.inf:
-        return None
-    over = [scale for scale in average.scales if scale.interval.value > scale.limit]
-    factors = [scale.factor for scale in over or average.scales]
-    factor = min(factors) if over else max(factors)  # one limit that is exceeded is enough
-    return max(math.ceil(n * (factor - 1.0)), 1) if factor < 1e6 else None
-
-
-def clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:
-    """Guess how many more clusters would let the averages be called safe in 8 of 10 cases."""
-    ratio = math.inf if average.ratio is None else average.ratio.limit
-    alpha = 0.5 * (1.0 - limits.level)
-    found = bounds.clusters_needed(
-        tally,
-        threshold=average.ecd.limit,
-        max_temperature=average.temperature.limit,
-        alpha=alpha,
-        max_ratio=ratio,
-    )
-    if not found:
-        return None
-    assert tally.clusters is not None
-    return math.ceil(_spare(limits.level) * (len(tally.clusters) + found)) - len(tally.clusters)
 
 
 def rounded(n: int) -> str:
@@ -375,5 +273,26 @@ def rounded(n: int) -> str:
     return f"{math.ceil(n / 10**digits) * 10**digits:d}"
 
 
-def _count(number: float) -> str:
-    return f"{number:.0f}" if number >= 10.0 or number == round(number) else f"{number:.2g}"
+def below_limit(slices: Slices, limits: Limits) -> str:
+    """Say of slices that were found, and that the limit allows, where they are and how much they show."""
+    worst = max(slices, key=lambda s: s.ecd.value / s.dimensions)
+    limit = limits.local_threshold * worst.dimensions
+    start = f"1 slice is over-confident, below the limit of {limit:g} nat: "
+    if len(slices) > 1:
+        start = f"{len(slices)} slices are over-confident, below the limit of {limit:g} nat; the worst: "
+    numbers = f"ECD is {worst.ecd.value:.3g} nat ({worst.ecd.low:.3g} to {worst.ecd.high:.3g})"
+    return f"But {start}where {in_sentence(worst.condition)}, {numbers}, and T is {worst.temperature.value:.3g}."
+
+
+def _worst_key(tables: Sequence[Table]) -> str | None:
+    """Return the key that adds most to ECD."""
+    contributions: list[tuple[float, str]] = []
+    for table in tables:
+        ecd = table.ecd
+        above = np.flatnonzero(ecd > 0.0)
+        if len(above):
+            adds = (table.weights * ecd)[above]
+            largest = adds.max()
+            places = above[adds == largest].tolist()
+            contributions += [(float(largest), f"{table.name} {table.label(k)}") for k in places]
+    return max(contributions)[1] if contributions else None

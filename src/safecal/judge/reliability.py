@@ -11,10 +11,9 @@ from scipy import special
 from .. import documents
 from .._checks.columns import same_labels, spelled, weights
 from .._steady import steadied, steady
-from .._sums.bins import Bins
 from .._sums.cells import Points
 from .._sums.scored import Scored
-from .._sums.splits import bins_for, by_bin
+from .._sums.splits import Bins, bins_for, by_bin
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
@@ -23,7 +22,7 @@ from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
 from ..inference.calibration import generator
 from ..inference.results import TestResult
-from .chance import ENOUGH, Rows, Sums, ece_of_chance, null_ece
+from .chance import ENOUGH, BinSums, SparseRows, ece_of_chance, null_ece
 
 __all__ = ["Reliability", "assess_reliability", "reliability_of", "tells_reliability"]
 
@@ -69,8 +68,8 @@ class Reliability:
     >>> import safecal
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
-    >>> found = safecal.assess_reliability(safecal.bernoulli(rng.random(500) < p, p))
-    >>> round(found.ece, 3), round(found.ece_expected, 3), round(found.ece_quantile, 3)
+    >>> reliability = safecal.assess_reliability(safecal.bernoulli(rng.random(500) < p, p))
+    >>> round(reliability.ece, 3), round(reliability.ece_expected, 3), round(reliability.ece_quantile, 3)
     (0.047, 0.045, 0.063)
     """
 
@@ -100,8 +99,11 @@ class Reliability:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         fields: dict[str, Any] = dict.fromkeys(_NUMBERS, documents.read_number)
-        some = documents.between(0.0)
-        fields |= {"n": documents.count(1), **dict.fromkeys(("ece", "ece_expected", "ece_quantile", "brier"), some)}
+        not_negative = documents.between(0.0)
+        fields |= {
+            "n": documents.count(1),
+            **dict.fromkeys(("ece", "ece_expected", "ece_quantile", "brier"), not_negative),
+        }
         return cls(**documents.read("reliability", document, {**fields, "spiegelhalter": TestResult.from_dict}))
 
 
@@ -131,7 +133,7 @@ def assess_reliability(
     y_true : array-like of shape (n,), or Predictions
         What happened, with a prediction beside it, as in `evaluate`; or predictions of `bernoulli` or `categorical`.
     y_prob : array-like of shape (n,) or (n, K), optional
-        Probability of the positive class, or of each of K classes; with arrays alone, as are the next four.
+        Probability of the positive class, or of each of K classes. This and the next four are for arrays only.
     logits : array-like of shape (n,) or (n, K), optional
         Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
     pos_label : object, optional
@@ -164,9 +166,9 @@ def assess_reliability(
     Examples
     --------
     >>> import safecal
-    >>> found = safecal.assess_reliability([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6], bins=2)
-    >>> parts = found.reliability_term - found.generalised_resolution + found.uncertainty
-    >>> round(parts, 6), round(found.brier, 6)
+    >>> reliability = safecal.assess_reliability([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6], bins=2)
+    >>> parts = reliability.reliability_term - reliability.generalised_resolution + reliability.uncertainty
+    >>> round(parts, 6), round(reliability.brier, 6)
     (0.125, 0.125)
     """
     predictions = predictions_of(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
@@ -179,12 +181,12 @@ def assess_reliability(
     if weight is not None:  # only their ratios matter; powers of them must stay in range
         weight = weight / weight.max()
     edges, on = bins_for(predictions, bins, bin_on, strategy)
-    sums, kept, score = _pass(predictions, edges, on, weight)
+    sums, kept, score = _sum_rows(predictions, edges, on, weight)
     total = float(sums.weight.sum())
     expected, quantile = null_ece(sums, kept, generator(rng))
     ece = float(np.abs(sums.observed - sums.predicted).sum()) / total
-    terms = _murphy(sums)
-    test = _spiegelhalter(*score, predictions.n)
+    terms = _brier_terms(sums)
+    test = _spiegelhalter_test(*score, predictions.n)
     return Reliability(predictions.n, ece, expected / total, quantile / total, *terms, test)
 
 
@@ -196,23 +198,24 @@ def reliability_of(tally: Tally) -> Reliability | None:
     """
     if not tells_reliability(tally):
         return None
-    table, two = tally.bins, tally.points is not None
-    points = tally.points if two else None if tally.top is None else tally.top.points()
+    table, two_classes = tally.bins, tally.points is not None
+    points = tally.points if two_classes else None if tally.top is None else tally.top.points()
     assert table is not None
     assert points is not None
     rows, predicted, observed, residual2 = _bin_sums(table)
-    p, n, index, right = _by_bin(points, table, rows, two)
+    p, n, index, right = _cut_at_bins(points, table, rows, two_classes)
 
     def by_bin(column: FloatArray) -> FloatArray:
         return np.asarray(np.bincount(index, weights=n * column, minlength=len(rows)))
 
-    found, mean, square = (by_bin(x) for x in (np.ones(len(p)), p, p * p))
-    full, found = (np.where(count > 0.0, count, 1.0) for count in (rows, found))
+    in_points, mean, square = (by_bin(x) for x in (np.ones(len(p)), p, p * p))
+    full, in_points = (np.where(count > 0.0, count, 1.0) for count in (rows, in_points))
     share = predicted / full
     # Means are known; the spread inside a bin is not, and comes from the pieces.
-    noise = rows * np.maximum(share * (1.0 - share) - np.maximum(square / found - (mean / found) ** 2, 0.0), 0.0)
+    spread = np.maximum(square / in_points - (mean / in_points) ** 2, 0.0)
+    noise = rows * np.maximum(share * (1.0 - share) - spread, 0.0)
     predicted2 = predicted - noise
-    if two:
+    if two_classes:
         product = 0.5 * (observed + predicted2 - residual2)
     else:  # the Brier score of K classes is not that of the likeliest one
         product = by_bin(p * right)
@@ -222,30 +225,30 @@ def reliability_of(tally: Tally) -> Reliability | None:
         exact += float(observed.sum() - points.n[happened].sum())  # those that are certain, and right
         product *= float(exact) / max(float(product.sum()), 1e-300)
         residual2 = observed + predicted2 - 2.0 * product
-    sums = Sums(rows, predicted, observed, predicted2, product, residual2, noise, noise)
+    sums = BinSums(rows, predicted, observed, predicted2, product, residual2, noise, noise)
     expected, quantile = ece_of_chance(noise, p, n, index)
     m = special.expit(-points.L)
     top = 1.0 - m
     ece = float(np.abs(observed - predicted).sum()) / tally.n
     lead = top - m
     missed = float(tally.summary.n_impossible)
-    if not two:  # those that are certain, and wrong
+    if not two_classes:  # those that are certain, and wrong
         missed = float((rows - observed).sum() - points.n[points.wrong == points.positive].sum())
     score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + missed
-    test = _spiegelhalter(score, float(points.n @ (top * m * lead * lead)), tally.n)
-    return Reliability(tally.n, ece, expected / tally.n, quantile / tally.n, *_murphy(sums), test)
+    test = _spiegelhalter_test(score, float(points.n @ (top * m * lead * lead)), tally.n)
+    return Reliability(tally.n, ece, expected / tally.n, quantile / tally.n, *_brier_terms(sums), test)
 
 
 def tells_reliability(tally: Tally) -> bool:
     """Tell whether the reliability of rows can be read off their sums."""
-    table, two = tally.bins, tally.points is not None
+    table, two_classes = tally.bins, tally.points is not None
     if table is None or table.bins is None or tally.weighted:
         return False
-    return two or (tally.top is not None and table.name == "confidence")
+    return two_classes or (tally.top is not None and table.name == "confidence")
 
 
-def _by_bin(
-    points: Points, table: Table, rows: FloatArray, two: bool
+def _cut_at_bins(
+    points: Points, table: Table, rows: FloatArray, two_classes: bool
 ) -> tuple[FloatArray, FloatArray, IndexArray, FloatArray]:
     """Cut points into pieces at the ends of the bins: chances, rows, bins, and whether what is predicted happened.
 
@@ -253,8 +256,8 @@ def _by_bin(
     """
     m = special.expit(-points.L)
     top = 1.0 - m
-    p = top if table.top_label and two else np.where(points.positive, top, m)
-    right = (~points.wrong if table.top_label and two else points.wrong != points.positive).astype(np.float64)
+    p = top if table.top_label and two_classes else np.where(points.positive, top, m)
+    right = (~points.wrong if table.top_label and two_classes else points.wrong != points.positive).astype(np.float64)
     value = special.entr(m) + special.entr(top) if table.name == "entropy" else p
     n = points.n
     certain = float(rows.sum() - n.sum())
@@ -282,13 +285,13 @@ def _bin_sums(table: Table) -> tuple[FloatArray, FloatArray, FloatArray, FloatAr
     return rows, predicted, observed, residual2
 
 
-def _pass(
+def _sum_rows(
     predictions: Predictions, bins: Bins, bin_on: str, weight: AnyArray | None
-) -> tuple[Sums, Rows, tuple[float, float]]:
+) -> tuple[BinSums, SparseRows, tuple[float, float]]:
     """Sum by bin, keep the rows of bins that are still sparse, and sum the Brier score against its expectation."""
     split = by_bin(predictions, bins, bin_on)
-    totals = Sums(*np.zeros((len(Sums._fields), len(bins))))
-    kept: list[Rows] = []
+    totals = BinSums(*np.zeros((len(BinSums._fields), len(bins))))
+    kept: list[SparseRows] = []
     score = variance = 0.0
     for rows in _pieces(predictions):
         scored, w = predictions.weighted(rows, weight)
@@ -305,13 +308,13 @@ def _pass(
         p, o = predicted, observed.astype(np.float64)
         noise = w * w * (miss * (1.0 - miss))
         columns = (w, w * p, w * o, w * p * p, w * p * o, w * (o - p) ** 2, noise, w * w * noise)
-        new = (np.bincount(index, weights=c, minlength=len(bins)) for c in columns)
-        totals = Sums(*(old + more for old, more in zip(totals, new, strict=True)))
+        block_sums = (np.bincount(index, weights=c, minlength=len(bins)) for c in columns)
+        totals = BinSums(*(total + added for total, added in zip(totals, block_sums, strict=True)))
         rare = np.minimum(miss, 1.0 - miss)
         # No weight exceeds 1, so a bin that is not kept any more is not sparse, whatever comes.
         keep = np.flatnonzero((totals.variance < ENOUGH)[index] & (w * rare > 0.0))
-        kept.append(Rows(index[keep], p[keep], rare[keep], w[keep]))
-    joined = Rows(*(np.concatenate(column) for column in zip(*kept, strict=True)))
+        kept.append(SparseRows(index[keep], p[keep], rare[keep], w[keep]))
+    joined = SparseRows(*(np.concatenate(column) for column in zip(*kept, strict=True)))
     return totals, joined, (score, variance)
 
 
@@ -341,7 +344,7 @@ def _brier_excess(scored: Scored, gaps: FloatArray | None) -> tuple[FloatArray, 
     return np.where(scored.correct, -miss, top) * lead, top * miss * lead * lead, miss
 
 
-def _murphy(s: Sums) -> tuple[float, float, float, float, float, float]:
+def _brier_terms(s: BinSums) -> tuple[float, float, float, float, float, float]:
     """Return the Brier score and its terms."""
     total = float(s.weight.sum())
     full = np.where(s.weight > 0.0, s.weight, 1.0)
@@ -356,7 +359,7 @@ def _murphy(s: Sums) -> tuple[float, float, float, float, float, float]:
     return brier, first, second, third, fourth, fifth
 
 
-def _spiegelhalter(score: float, variance: float, n: int) -> TestResult:
+def _spiegelhalter_test(score: float, variance: float, n: int) -> TestResult:
     if variance > 0.0:
         z = score / math.sqrt(variance)
         p_value = 2.0 * float(special.ndtr(-abs(z)))
@@ -366,4 +369,4 @@ def _spiegelhalter(score: float, variance: float, n: int) -> TestResult:
         return TestResult(
             math.inf, 0.0, "two-sided", "exact", f"{reason}an outcome of probability 0 happened", n
         )  # fmt: skip
-    return TestResult(0.0, 1.0, "two-sided", "exact", f"{reason}it is what it had to be", n)
+    return TestResult(0.0, 1.0, "two-sided", "exact", f"{reason}it is exactly what the model expects", n)

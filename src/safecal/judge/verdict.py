@@ -1,50 +1,159 @@
-"""One decision rule: on average, and in every place that can be seen."""
+"""What a verdict is: the decision, what it rests on, and its words, which wait until they are read."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self, final
+from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final, get_args
 
 import numpy as np
 
 from .. import documents
 from .._steady import steadied
 from .._sums.looks import Look, decide
-from .._sums.summary import COLUMN
-from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..errors import TruthError
+from ..families.family import FamilyWords
 from ..families.predictions import family_named
-from ..inference.directions import has_directions, shows_directions
-from ..inference.local import Local
 from ..inference.mistakes import Mistakes
+from ..inference.ranges import dimensions as dimensions_of
 from ..inference.results import Interval
 from ..options import Limits
-from ..slices.results import Slices
-from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose
-from .groups import TooSmall, group_places, judge_groups, temperature_is_missing
-from .places import Place, below_limit, direction_places, range_places, slice_places, worst_first
-from .reasons import (
-    DIRECTIONS,
-    Average,
-    Late,
-    Words,
-    average_reason,
-    clusters_needed,
-    direction,
-    hopeless_reason,
-    local_reason,
-    rounded,
-    rows_needed,
-)
+from .diagnosis import Diagnosis
+from .groups import TooSmall
+from .places import Place
 
-__all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Verdict", "judge"]
+__all__ = ["SAFE", "UNDETERMINED", "UNSAFE", "Average", "Late", "Scale", "Verdict", "Words", "direction"]
+
+T = TypeVar("T")
 
 SAFE: Final = "SAFE"
 UNSAFE: Final = "UNSAFE"
 UNDETERMINED: Final = "UNDETERMINED"
-_SAYS_NOTHING = 0.98  # of the largest possible entropy
+_DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+
+
+@final
+class Late(Generic[T]):
+    """A value that is computed when it is first asked for, and kept; it is compared, copied and shown as that value."""
+
+    __slots__ = ("_compute", "_value")
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute: Callable[[], T] | None = compute
+
+    @classmethod
+    def known(cls, value: T) -> "Late[T]":
+        """Return one that is known already."""
+        return cls(lambda: value)
+
+    @property
+    def value(self) -> T:
+        """The value."""
+        compute = self._compute
+        if compute is not None:
+            with np.errstate(all="ignore"):  # as in the judgement itself
+                self._value = compute()
+            self._compute = None
+        return self._value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Late) and (self.value,) == (other.value,)  # in which NaN equals itself
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Late.known, (self.value,)
+
+
+class Words(NamedTuple):
+    """What a verdict tells its readers: why, what is wrong, and what stands out."""
+
+    reason: str
+    diagnosis: Diagnosis | None
+    worst: Late[str | None]
+    worst_share: Late[float]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """One average beside its limit."""
+
+    interval: Interval
+    limit: float
+    logarithmic: bool  # whether it is a factor
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the lower bound exceeds the limit."""
+        return self.interval.low > self.limit
+
+    @property
+    def within(self) -> bool:
+        """Whether the upper bound does not; what does not exist, NaN, says nothing."""
+        return not self.interval.high > self.limit
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Average:
+    """The averages over all rows, and their limits."""
+
+    ecd: Scale
+    temperature: Scale
+    ratio: Scale | None
+    mistakes: Mistakes | None
+    dimensions: float
+    threshold: float
+    family: str
+    dimension: int
+
+    @classmethod
+    def of(cls, tally: Tally, ecd: Interval, temperature: Interval, mistakes: Mistakes | None, limits: Limits) -> Self:
+        """Put them together; the rule of averages has two scales."""
+        s = tally.summary
+        dimensions = float(tally.dimension)
+        if limits.everywhere:
+            possible = s.weight - s.weight_impossible
+            dimensions = float(dimensions_of(s.sum_varentropy, possible, tally)) if possible > 0.0 else 1.0
+        ratio = None
+        if limits.everywhere and mistakes is not None:
+            ratio = Scale(mistakes.ratio, limits.max_ratio, True)
+        return cls(
+            Scale(ecd, limits.threshold * dimensions, False),
+            Scale(temperature, limits.max_temperature, True),
+            ratio,
+            mistakes,
+            dimensions,
+            limits.threshold,
+            tally.family,
+            tally.dimension,
+        )
+
+    @property
+    def words(self) -> FamilyWords:
+        """What people read of the family."""
+        return family_named(self.family).words.of(self.dimension)
+
+    @property
+    def scales(self) -> list[Scale]:
+        """All of them."""
+        return [self.ecd, self.temperature, *([] if self.ratio is None else [self.ratio])]
+
+    @property
+    def beyond(self) -> bool:
+        """Whether one is beyond its limit."""
+        return any(scale.beyond for scale in self.scales)
+
+    @property
+    def within(self) -> bool:
+        """Whether all are within their limits."""
+        return all(scale.within for scale in self.scales) and not math.isnan(self.ecd.interval.high)
 
 
 @final
@@ -85,10 +194,10 @@ class Verdict:
     dimensions : float
         How many dimensions the rows have: two nats of varentropy each, at least one.
     rows_needed : int or None
-        About how many more rows would decide in 8 of 10 cases, if the estimates are right. None when it is decided, or
-        no number would, or rows come in clusters.
+        About how many more rows would decide in 8 of 10 cases, if the estimates are right. None when it is decided,
+        when no number would decide, and when rows come in clusters.
     clusters_needed : int or None
-        The same of clusters, where rows come in clusters.
+        About how many more clusters would decide, where rows come in clusters.
     uninformative : bool
         Whether predictions are so close to even odds that they say nothing: safe, and useless.
     direction : {"over-confident", "under-confident", "no clear direction"}
@@ -104,7 +213,7 @@ class Verdict:
     diagnosis : Diagnosis or None
         What is wrong with it, and what mends it; None where nothing is found, or it is safe and not too vague.
     words : Late
-        ``reason``, ``diagnosis``, ``worst`` and ``worst_share``: found when one of them is first asked for.
+        ``reason``, ``diagnosis``, ``worst`` and ``worst_share``, computed when one of them is first asked for.
     too_small : TooSmall
         Groups that are too small to judge: how many, and their names.
     look : Look or None
@@ -214,7 +323,7 @@ class Verdict:
         if self.look is not None:
             content["look"] = self.look.to_dict()
         if self.looks:
-            content["looks"] = [one.to_dict() for one in self.looks]
+            content["looks"] = [look_verdict.to_dict() for look_verdict in self.looks]
         return documents.document("verdict", content)
 
     @classmethod
@@ -224,20 +333,21 @@ class Verdict:
         fields = documents.read("verdict", document, _FIELDS, later)
         reason, diagnosis, *outstanding = (fields.pop(name) for name in Words._fields)
         words = Words(reason, diagnosis, *map(Late.known, outstanding))
-        found = cls(**fields, words=Late.known(words))
-        shown, safe = bool(found.shown), found.decision == SAFE
-        looks = [one.look for one in found.looks if one.look is not None]
+        verdict = cls(**fields, words=Late.known(words))
+        shown, safe = bool(verdict.shown), verdict.decision == SAFE
+        looks = [look_verdict.look for look_verdict in verdict.looks if look_verdict.look is not None]
+        decisions = [look_verdict.decision for look_verdict in verdict.looks if look_verdict.look is not None]
         documents.every((
-            (len(looks) == len(found.looks), "must have a `look` in each of its `looks`"),
-            (not looks or found.decision == decide(looks, [one.decision for one in found.looks if one.look])[0],
-             "must have the `decision` of its `looks`"),
-            (not shown or found.decision == UNSAFE, "must have the `decision` UNSAFE where a place is over-confident"),
-            (found.on_average != UNSAFE or found.decision == UNSAFE, "must not be better than it is `on_average`"),
-            (not safe or found.on_average == SAFE, "must not be SAFE where it is not so `on_average`"),
-            (not safe or not found.where, "must not be SAFE where a place is suspected"),
-            (not safe or not found.n_impossible, "must not be SAFE where something impossible happened"),
+            (len(looks) == len(verdict.looks), "must have a `look` in each of its `looks`"),
+            (not looks or verdict.decision == decide(looks, decisions)[0], "must have the `decision` of its `looks`"),
+            (not shown or verdict.decision == UNSAFE,
+             "must have the `decision` UNSAFE where a place is over-confident"),
+            (verdict.on_average != UNSAFE or verdict.decision == UNSAFE, "must not be better than it is `on_average`"),
+            (not safe or verdict.on_average == SAFE, "must not be SAFE where it is not so `on_average`"),
+            (not safe or not verdict.where, "must not be SAFE where a place is suspected"),
+            (not safe or not verdict.n_impossible, "must not be SAFE where something impossible happened"),
         ))  # fmt: skip
-        return found
+        return verdict
 
 
 _DECISION, _more = documents.choice(SAFE, UNSAFE, UNDETERMINED), documents.optional(documents.count(1))
@@ -254,7 +364,7 @@ _FIELDS: dict[str, Any] = {
     "rows_needed": _more,
     "clusters_needed": _more,
     "uninformative": documents.flag,
-    "direction": documents.choice(*DIRECTIONS),
+    "direction": documents.choice(*_DIRECTIONS),
     "worst": documents.optional(documents.text),
     "n_impossible": documents.count(),
     "bias": documents.between(-1.000001, 1.000001, missing=True),
@@ -270,123 +380,12 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def judge(
-    tally: Tally,
-    *,
-    ecd: Interval,
-    temperature: Interval,
-    mistakes: Mistakes | None,
-    local: Local,
-    limits: Limits,
-    slices: Slices | None = None,
-) -> Verdict:
-    """Decide, by the intervals of the averages at the level of the limits, and by places."""
-    summary, certain = tally.summary, tally.n_certain
-    average = Average.of(tally, ecd, temperature, mistakes, limits)
-    on_average: Decision = UNSAFE if average.beyond else SAFE if average.within else UNDETERMINED
-    clustered = tally.clusters is not None
-    places: tuple[Place, ...] = ()
-    too_small = TooSmall()
-    others: tuple[float, float] | None = None
-    if limits.everywhere:
-        found = direction_places(tally, limits) + range_places(local, limits)
-        if tally.groups is not None:
-            judged = judge_groups(tally.groups, limits, tally)
-            found += group_places(tally.groups, judged, limits, tally)
-            too_small = TooSmall.of(tally.groups, judged, tally)
-            sums = tally.groups.sums[judged.degree < 2]
-            others = (sums[:, COLUMN["sum_excess"]].sum(), sums[:, COLUMN["sum_varentropy_weight2"]].sum())
-        if slices is not None:
-            found += slice_places(slices, limits)
-        places = worst_first(found)
-    decision: Decision = on_average
-    if on_average != UNSAFE and places:
-        decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
-    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.vague_entropy
-    # Logits so large that no temperature lets them fail: that they did not is no evidence.
-    sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
-    alone = summary.n - summary.n_impossible < 2 and not says_nothing
-    # The same of a few of them: one mistake there would outweigh all other rows.
-    far = getattr(tally.spectrum, "far", 0)
-    # States that are few beside their axes leave some direction unseen.
-    few = tally.dimension > 1 and limits.everywhere and not shows_directions(tally, limits.level)
-    stopped = limits.everywhere and slices is not None and slices.interrupted
-    if decision == SAFE and (certain or sure or alone or far or few or stopped):
-        decision = UNDETERMINED
-    undecided = on_average == decision == UNDETERMINED and not places
-    hopeless = decision == UNDETERMINED and not places and bool(certain or sure or (far and on_average == SAFE))
-    needed = rows_needed(summary.n, average) if undecided and not clustered and not hopeless else None
-    more_clusters = clusters_needed(tally, average, limits) if undecided and clustered else None
-
-    def words() -> Words:
-        """Say why: what only a reader needs."""
-        diagnosis = None
-        if decision != SAFE or side == "under-confident":
-            diagnosis = diagnose(tally, temperature, places, others)
-        cause = "" if diagnosis is None else diagnosis.cause
-        mends = family_named(tally.family).words.mends
-        reason = average_reason(on_average, summary, average, scaled=cause not in OTHER_THAN_SCALE and not mends)
-        if mends and diagnosis is not None and cause not in OTHER_THAN_SCALE and (on_average == UNSAFE or not places):
-            reason += f" {diagnosis.evidence[:1].upper()}{diagnosis.evidence[1:]}"
-        if decision == UNDETERMINED and on_average == SAFE and alone and not places:
-            reason = "one row proves nothing."
-        elif decision == UNDETERMINED and on_average == SAFE and few and not places:
-            rows = f"{summary.n} rows{' in so few clusters' if clustered else ''}"
-            reason = f"{rows} cannot show every direction of {tally.dimension} axes."
-        elif decision == UNDETERMINED and on_average == SAFE and stopped and not places:
-            reason = "the search for slices was stopped before its end, and none is ruled out."
-        if hopeless:
-            reason = hopeless_reason(tally, far=0 if sure else far)
-        if places:
-            reason = local_reason(on_average, reason, places, limits.level, clustered)
-        if diagnosis is not None and (cause in NAMED or (cause in OTHER_THAN_SCALE and on_average == UNSAFE)):
-            reason += f" Cause: {diagnosis}"
-        over = slices if slices is not None and slices.direction == "over" else None
-        looked_at = {
-            "direction of its states": has_directions(tally),
-            "range of its predictions": len(local) > 0,
-            "group": tally.groups is not None,
-            "slice of its features": over is not None and not over.found and len(over.features) > 0,
-        }
-        if decision == SAFE and limits.everywhere and any(looked_at.values()):
-            reason += f" No {' and no '.join(name for name, seen in looked_at.items() if seen)} shows it."
-        unseen = tally.dimension > 1 and not has_directions(tally) and (tally.look is None or bool(tally.others))
-        if decision == SAFE and limits.everywhere and unseen:
-            reason += " Directions of its states were not looked at."
-        if decision == SAFE and limits.everywhere and over is not None and over.found:
-            reason += below_limit(over, limits)
-        if too_small.count:
-            reason += f" {too_small}."
-        if limits.everywhere and temperature_is_missing(tally):
-            reason += " The temperature of groups is not known, and was not judged."
-        if needed is not None:
-            reason += f" About {rounded(needed)} more row{'' if needed == 1 else 's'} would decide."
-        if more_clusters:
-            reason += f" About {rounded(more_clusters)} more cluster{'' if more_clusters == 1 else 's'} would decide."
-        if says_nothing:
-            reason += " It says almost nothing: its predictions are close to even odds."
-        if not limits.everywhere:
-            reason += " Only averages were judged (rule: average): over-confidence in a place is not looked for."
-        tables = [table for table in (tally.bins, tally.groups) if table is not None]
-        return Words(reason, diagnosis, Late(lambda: _worst(tables)), Late(lambda: tally.worst_share))
-
-    side = direction(ecd)
-    return Verdict(
-        decision=decision, on_average=on_average, where=places, ecd=ecd, temperature=temperature, mistakes=mistakes,
-        limits=limits, dimensions=average.dimensions, rows_needed=needed, clusters_needed=more_clusters,
-        uninformative=says_nothing, direction=side, n_impossible=summary.n_impossible, bias=summary.bias,
-        words=Late(words), too_small=too_small, look=tally.look,
-    )  # fmt: skip
-
-
-def _worst(tables: Sequence[Table]) -> str | None:
-    """Return the key that adds most to ECD."""
-    found: list[tuple[float, str]] = []
-    for table in tables:
-        ecd = table.ecd
-        above = np.flatnonzero(ecd > 0.0)
-        if len(above):
-            adds = (table.weights * ecd)[above]
-            largest = adds.max()
-            found += [(float(largest), f"{table.name} {table.label(k)}") for k in above[adds == largest].tolist()]
-    return max(found)[1] if found else None
+def direction(ecd: Interval) -> Direction:
+    """Say in words what the interval of an ECD means."""
+    if math.isnan(ecd.value):
+        return _DIRECTIONS[0]
+    if math.isinf(ecd.value):
+        return _DIRECTIONS[1]
+    if ecd.low > 0.0:
+        return _DIRECTIONS[2]
+    return _DIRECTIONS[3] if ecd.high < 0.0 else _DIRECTIONS[4]

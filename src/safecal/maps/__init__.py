@@ -1,4 +1,4 @@
-"""What fixes it: maps that recalibrate predictions, and `Safe`, which rules over-confidence out after any of them.
+"""Maps that recalibrate predictions, and `Safe`, which rules over-confidence out after any of them.
 
 Every map is fitted with ``fit``, ``fit_states`` or ``fit_predictions``, and applied with ``apply``, ``apply_states`` or
 ``apply_predictions``; ``to_dict`` and `from_dict` write and read it, ``to_python``, ``to_sql`` and ``to_torch`` take it
@@ -6,7 +6,7 @@ to where it is used. `safecal.recalibrate` tries several, and takes the simplest
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack, final
 
@@ -23,10 +23,10 @@ from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions
 from .affine import Affine, Vector
-from .base import Grouping, Map, Rows
+from .base import FitRows, Grouping, Map
 from .plain import Identity
 from .result import Candidate, Recalibration
-from .safe import PLAIN, Safe, cross_fitted, folds_of, from_dict
+from .safe import PLAIN_MAPS, Safe, cross_fitted, folds_of, from_dict
 from .states import Axes
 from .temperature import SafeTemperature, Temperature
 from .two_classes import Beta, Isotonic
@@ -47,17 +47,17 @@ __all__ = [
     "from_dict",
 ]
 
-METHODS = ("auto", *(name for name in PLAIN if name != SafeTemperature._kind))
+METHODS = ("auto", *(name for name in PLAIN_MAPS if name != SafeTemperature._kind))
 _FEWEST = 20  # rows below which no map is tried
-_EACH = 10  # rows a class, below which no map is tried that has a number for each
-# By how much a number may become worse before it is told: nats of NLL, of a range, of a group; shares.
-_NLL, _RANGE, _GROUP, _SHARE = 1e-3, 0.01, 5e-3, 5e-3
+_FEWEST_A_CLASS = 10  # rows per class below which no map with a number for each class is tried
+# By how much a number can become worse before a warning says so: nats of NLL, of a range, of a group; shares.
+_NLL_SLACK, _RANGE_SLACK, _GROUP_SLACK, _SHARE_SLACK = 1e-3, 0.01, 5e-3, 5e-3
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A map that was tried: fitted to all rows, and what maps fitted to other folds make of each row."""
+    """A map that was tried: fitted to all rows, with the rows as recalibrated by maps fitted to the other folds."""
 
     name: str
     map: Map
@@ -83,7 +83,7 @@ def recalibrate(
     sample_weight: ArrayLike | None = None,
     **limits: Unpack[LimitOptions],
 ) -> Recalibration:
-    r"""Find what fixes a model: try the maps on rows they were not fitted to, and take the simplest that is as good.
+    r"""Fix a model: try the maps on rows they were not fitted to, and take the simplest that is as good as the best.
 
     Parameters
     ----------
@@ -103,11 +103,11 @@ def recalibrate(
     safe : bool, default True
         Whether over-confidence is ruled out after the map, as `safecal.maps.Safe` does.
     alpha : float, default 0.05
-        Accepted probability that what comes out is over-confident.
+        Accepted probability that the recalibrated predictions are over-confident.
     folds : int, default 5
         How many parts the rows are cut into. Clusters are never cut.
     by : array-like of shape (n,), or mapping of names to such, optional
-        Fit each group a map of its own, near the common one where the group is small.
+        Fit a separate map to each group; that of a small group stays near the common map.
     cluster : array-like of shape (n,), optional
         Rows that depend on each other share a cluster: a patient, a track, a day.
     sample_weight : array-like of shape (n,), optional
@@ -118,8 +118,8 @@ def recalibrate(
     Returns
     -------
     Recalibration
-        ``map``, ready to be applied; ``table`` of what was tried; ``reason``; what held-out rows look like before and
-        after; and ``warnings`` where something becomes worse.
+        ``map``, ready to be applied; the ``table`` of all maps that were tried; the ``reason``; evaluations of held-out
+        rows ``before`` and ``after``; and ``warnings`` where something becomes worse.
 
     See Also
     --------
@@ -138,7 +138,7 @@ def recalibrate(
     It happens more often than predicted.
     Affine is the simplest map within one standard error of the best held-out NLL.
     Log-odds are shrunk by a factor of 0.82 and moved up by 1.3.
-    Then logits are multiplied by 0.946, so that over-confidence is ruled out.
+    Then log-odds are multiplied by 0.946, so that over-confidence is ruled out.
     >>> fixed.map.apply([0.1, 0.5]).round(2).tolist()
     [0.38, 0.77]
     """
@@ -147,74 +147,73 @@ def recalibrate(
     yes_or_no(safe, "safe")
     between(alpha, "alpha", 0.0, 0.5)
     whole_number(folds, "folds", 2)
-    columns = by if isinstance(by, Mapping) else {"by": by}
-    same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, **columns)
+    same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, by=by)
     n, reference = predictions.n, predictions.outcome
     codes = None if cluster is None else clusters(cluster, n, reference)[0]
-    rows = Rows(predictions, weights(sample_weight, n, reference), codes)
+    rows = FitRows(predictions, weights(sample_weight, n, reference), codes)
     grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
     before = evaluate_predictions(predictions, by=by, cluster=cluster, sample_weight=sample_weight, **limits)
-    names = _candidates(predictions) if method == "auto" else list(dict.fromkeys(("identity", method)))
+    names = _candidate_names(predictions) if method == "auto" else list(dict.fromkeys(("identity", method)))
     if n < _FEWEST and method == "auto":
-        few = "1 row is" if n == 1 else f"{n} rows are"
-        return _left(before, [], f"{few} too few to try maps on; {_FEWEST} are needed", rows)
+        count = "1 row is" if n == 1 else f"{n} rows are"
+        return _leave_as_they_are(before, [], f"{count} too few to try maps on; {_FEWEST} are needed", rows)
     fold = folds_of(rows, folds)
     trials = [
         _Trial(name, Identity(), None, _too_few(rows))
         if method == "auto" and name in ("affine", "vector") and _too_few(rows)
-        else _tried(name, rows, grouping, fold)
+        else _try_map(name, rows, grouping, fold)
         for name in names
     ]
     if method != "auto" and trials[-1].held_out is None:
         refused(trials[-1].refusal, None)
-    taken, table, evaluations = _chosen(trials, rows, by, **limits)
+    chosen, table, evaluations = _choose(trials, rows, by, **limits)
     if method != "auto":
-        taken = trials[-1]
-    found, after = taken.map, evaluations[taken.name]
-    alone = after.nll
+        chosen = trials[-1]
+    fix, after = chosen.map, evaluations[chosen.name]
+    nll_of_map = after.nll
     if safe:
         try:
-            found, after = _made_safe(taken, rows, grouping, alpha, folds, by, **limits)
+            fix, after = _make_safe(chosen, rows, grouping, alpha, folds, by, **limits)
         except UnavailableError as error:
             if method != "auto":
                 raise
             why = str(error).split("\n", maxsplit=1)[0].removesuffix(".")
             move = "" if grouping is None else ". Put small groups together under one name, or leave groups out"
-            return _left(before, table, why + move, rows)
+            return _leave_as_they_are(before, table, why + move, rows)
     why = ""
     if method == "auto":
-        name = type(taken.map).__name__
+        name = type(chosen.map).__name__
         why = f"{name} is the simplest map within one standard error of the best held-out NLL. "
-    reason = f"{_wrong(before)} {why}{found.sentence_}"
-    return Recalibration(found, tuple(table), reason, before, after, _worse(before, after, alone))
+    reason = f"{_say_what_is_wrong(before)} {why}{fix.sentence_}"
+    return Recalibration(fix, tuple(table), reason, before, after, _list_what_is_worse(before, after, nll_of_map))
 
 
-def _made_safe(
-    taken: _Trial,
-    rows: Rows,
+def _make_safe(
+    chosen: _Trial,
+    rows: FitRows,
     grouping: Grouping | None,
     alpha: float,
     folds: int,
     by: By | None,
     **limits: Unpack[LimitOptions],
 ) -> tuple[Map, Evaluation]:
-    """Return the map with its safe temperature, and what both make of rows that the map was not fitted to."""
-    assert taken.held_out is not None
-    made = Safe(taken.map._copy(), alpha, folds=folds)
-    made._follow(taken.map, rows._replace(predictions=taken.held_out), grouping)
-    after = made.safe_.apply_predictions(taken.held_out, by=by)
-    found = evaluate_predictions(after, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
-    return made, found
+    """Return the map with its safe temperature, and the evaluation of both on rows that the map was not fitted to."""
+    assert chosen.held_out is not None
+    safe_map = Safe(chosen.map._copy(), alpha, folds=folds)
+    safe_map._follow(chosen.map, rows._replace(predictions=chosen.held_out), grouping)
+    recalibrated = safe_map.safe_.apply_predictions(chosen.held_out, by=by)
+    evaluation = evaluate_predictions(recalibrated, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
+    return safe_map, evaluation
 
 
-def _left(before: Evaluation, table: list[Candidate], why: str, rows: Rows) -> Recalibration:
-    """Return predictions as they are, and why."""
-    same = Identity().fit_predictions(rows.predictions)
+def _leave_as_they_are(before: Evaluation, table: list[Candidate], why: str, rows: FitRows) -> Recalibration:
+    """Return the identity, and why nothing else is taken."""
+    identity = Identity().fit_predictions(rows.predictions)
     reason = f"Predictions are left as they are: {why}."
-    return Recalibration(same, tuple(table), reason, before, before, ())
+    return Recalibration(identity, tuple(table), reason, before, before, ())
 
 
-def _candidates(predictions: Predictions) -> list[str]:
+def _candidate_names(predictions: Predictions) -> list[str]:
     """Return the maps for some predictions, the simplest first."""
     classes = predictions.classes
     if classes is None:
@@ -223,94 +222,94 @@ def _candidates(predictions: Predictions) -> list[str]:
     return ["identity", "temperature", "affine", *more]
 
 
-def _too_few(rows: Rows) -> str:
-    """Say so where there are too few rows a class for maps with a number for each of more than two."""
+def _too_few(rows: FitRows) -> str:
+    """Say so where a map with a number for each of three classes or more has too few rows in each."""
     classes = rows.predictions.classes or 2
-    if classes == 2 or rows.n >= _EACH * classes:
+    if classes == 2 or rows.n >= _FEWEST_A_CLASS * classes:
         return ""
-    return f"{rows.n / classes:.2g} rows a class are too few; {_EACH} are needed"
+    return f"{rows.n / classes:.2g} rows per class are too few; {_FEWEST_A_CLASS} are needed"
 
 
-def _tried(name: str, rows: Rows, grouping: Grouping | None, fold: IndexArray) -> _Trial:
+def _try_map(name: str, rows: FitRows, grouping: Grouping | None, fold: IndexArray) -> _Trial:
     """Try a map."""
-    one = PLAIN[name]()
+    map_ = PLAIN_MAPS[name]()
     try:
-        one._fit_rows(rows, grouping)
-        one.family_, one.classes_, one.n_ = rows.predictions.family, rows.predictions.classes, rows.n
-        if isinstance(one, Identity):
-            return _Trial(name, one, rows.predictions)
-        return _Trial(name, one, cross_fitted(one, rows, grouping, fold))
+        map_._fit_checked(rows, grouping)
+        if isinstance(map_, Identity):
+            return _Trial(name, map_, rows.predictions)
+        return _Trial(name, map_, cross_fitted(map_, rows, grouping, fold))
     except UnavailableError as error:
-        return _Trial(name, one, None, str(error).split("\n", maxsplit=1)[0].removesuffix("."))
+        return _Trial(name, map_, None, str(error).split("\n", maxsplit=1)[0].removesuffix("."))
 
 
-def _chosen(
-    trials: Sequence[_Trial], rows: Rows, by: By | None, **limits: Unpack[LimitOptions]
+def _choose(
+    trials: Sequence[_Trial], rows: FitRows, by: By | None, **limits: Unpack[LimitOptions]
 ) -> tuple[_Trial, list[Candidate], dict[str, Evaluation]]:
     """Return the simplest trial within one standard error of the best, the table of all, and their evaluations."""
     surprisals = {t.name: _surprisal(t.held_out) for t in trials if t.held_out is not None}
-    w = np.ones(rows.n) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
+    w = rows.weights
     means = {name: float(np.average(s, weights=w)) for name, s in surprisals.items()}
     best = min(means, key=lambda name: (not math.isfinite(means[name]), means[name]))
-    table, evaluations, taken = [], {}, None
+    table, evaluations, chosen = [], {}, None
     for trial in trials:
         if trial.held_out is None:
             table.append(Candidate(trial.name, refusal=trial.refusal))
             continue
-        difference, error = _paired(surprisals[trial.name], surprisals[best], w, rows.cluster)
-        if taken is None and difference <= error:
-            taken = trial
-        found = evaluate_predictions(trial.held_out, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
-        evaluations[trial.name] = found
-        worst = max((r.ecd.value for r in found.local), default=math.nan)
+        difference, error = _paired_difference(surprisals[trial.name], surprisals[best], w, rows.cluster)
+        if chosen is None and difference <= error:
+            chosen = trial
+        evaluation = evaluate_predictions(
+            trial.held_out, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits
+        )
+        evaluations[trial.name] = evaluation
         table.append(
             Candidate(
                 trial.name,
-                means[trial.name],
-                difference,
-                error,
-                found.ecd,
-                worst,
-                found.ece,
-                found.verdict.decision,
-                rows.n,
-                trial.map.parameters_,
+                nll=means[trial.name],
+                difference=difference,
+                error=error,
+                ecd=evaluation.ecd,
+                worst=max((r.ecd.value for r in evaluation.local), default=math.nan),
+                ece=evaluation.ece,
+                decision=evaluation.verdict.decision,
+                n=rows.n,
+                parameters=trial.map.parameters_,
             )
         )
-    assert taken is not None
-    return taken, table, evaluations
+    assert chosen is not None
+    return chosen, table, evaluations
 
 
 def _surprisal(predictions: Predictions) -> FloatArray:
-    found = predictions.score().surprisal
-    if found is None:
+    surprisal = predictions.score().surprisal
+    if surprisal is None:
         raise UnavailableError("an unnormalised density has no NLL, by which maps are compared.")
-    return found
+    return surprisal
 
 
-def _paired(a: FloatArray, b: FloatArray, w: FloatArray, cluster: IndexArray | None) -> tuple[float, float]:
+def _paired_difference(a: FloatArray, b: FloatArray, w: FloatArray, cluster: IndexArray | None) -> tuple[float, float]:
     """Return the weighted mean difference and its standard error; infinite where only one of them is finite."""
     if not np.isfinite(a[w > 0.0]).all():
-        same = bool((~np.isfinite(a) <= ~np.isfinite(b)).all())
-        return (0.0, math.inf) if same else (math.inf, math.nan)
+        infinite_too = bool((~np.isfinite(a) <= ~np.isfinite(b)).all())
+        return (0.0, math.inf) if infinite_too else (math.inf, math.nan)
     share = w / w.sum()
     d = np.where(w > 0.0, a - b, 0.0)
     mean = float(share @ d)
-    apart = share * (d - mean)
+    deviation = share * (d - mean)
     if cluster is not None:
-        apart = np.bincount(cluster, weights=apart)
-    size = int((apart != 0.0).sum())
-    return mean, math.sqrt(float(np.square(apart).sum()) * size / (size - 1)) if size > 1 else 0.0
+        deviation = np.bincount(cluster, weights=deviation)
+    size = int((deviation != 0.0).sum())
+    return mean, math.sqrt(float(np.square(deviation).sum()) * size / (size - 1)) if size > 1 else 0.0
 
 
-def _wrong(before: Evaluation) -> str:
+def _say_what_is_wrong(before: Evaluation) -> str:
     """Say what is wrong with predictions, as far as it is shown."""
     cox = before.cox
     # Without a slope, as of predictions that are all alike, its test is that of the shift once more.
     slope = cox.p_slope if cox is not None and math.isfinite(cox.slope.value) else 1.0
     if cox is not None and min(cox.p_shift, slope) < 0.05:
-        told = before.verdict.diagnosis  # beside which nothing else may stand
-        cause = "" if told is None else told.cause
+        diagnosis = before.verdict.diagnosis  # the reason must agree with it
+        cause = "" if diagnosis is None else diagnosis.cause
         if cause == "shifted" or (cause not in ("too sharp", "too vague") and cox.p_shift <= slope):
             return f"It happens {'more' if before.esce > 0.0 else 'less'} often than predicted."
         return f"Its log-odds are too {'large' if cox.slope.value < 1.0 else 'small'}."
@@ -323,29 +322,30 @@ def _wrong(before: Evaluation) -> str:
     return "Nothing is shown to be wrong on average."
 
 
-def _worse(before: Evaluation, after: Evaluation, alone: float) -> tuple[str, ...]:
-    """Say what a fix makes worse; ``alone`` is the NLL without a safe temperature."""
-    found = []
-    if after.nll > before.nll + _NLL:
+def _list_what_is_worse(before: Evaluation, after: Evaluation, nll_of_map: float) -> tuple[str, ...]:
+    """Say what a fix makes worse; ``nll_of_map`` is the NLL without a safe temperature."""
+    warnings = []
+    if after.nll > before.nll + _NLL_SLACK:
         price = ""
-        if after.nll > alone:
-            price = f" Ruling over-confidence out costs {after.nll - alone:.4f} of it: the fewer rows, the more."
-        found.append(f"NLL becomes worse: {before.nll:.4f} before, {after.nll:.4f} after.{price}")
+        if after.nll > nll_of_map:
+            cost = after.nll - nll_of_map
+            price = f" Ruling over-confidence out costs {cost:.4f} of it; with more rows it costs less."
+        warnings.append(f"NLL becomes worse: {before.nll:.4f} before, {after.nll:.4f} after.{price}")
     chance = after.reliability
-    if after.ece > before.ece + _SHARE and chance is not None and after.ece > chance.ece_quantile:
-        found.append(f"ECE becomes worse: {before.ece:.4f} before, {after.ece:.4f} after.")
-    if after.accuracy < before.accuracy - _SHARE:
-        found.append(f"accuracy falls: {before.accuracy:.4f} before, {after.accuracy:.4f} after.")
-    first = max((r.ecd.value for r in before.local), default=0.0)
-    second = max((r.ecd.value for r in after.local if r.at_least > 0.0), default=0.0)  # beyond what chance makes
-    if second > max(first, 0.0) + _RANGE:
-        found.append(f"the worst range becomes worse: {first:+.4f} nat before, {second:+.4f} after.")
+    if after.ece > before.ece + _SHARE_SLACK and chance is not None and after.ece > chance.ece_quantile:
+        warnings.append(f"ECE becomes worse: {before.ece:.4f} before, {after.ece:.4f} after.")
+    if after.accuracy < before.accuracy - _SHARE_SLACK:
+        warnings.append(f"accuracy falls: {before.accuracy:.4f} before, {after.accuracy:.4f} after.")
+    worst_before = max((r.ecd.value for r in before.local), default=0.0)
+    worst_after = max((r.ecd.value for r in after.local if r.at_least > 0.0), default=0.0)  # beyond what chance makes
+    if worst_after > max(worst_before, 0.0) + _RANGE_SLACK:
+        warnings.append(f"the worst range becomes worse: {worst_before:+.4f} nat before, {worst_after:+.4f} after.")
     ranks = ("SAFE", "UNDETERMINED", "UNSAFE")
     if ranks.index(after.verdict.decision) > ranks.index(before.verdict.decision):
-        found.append(f"the verdict was {before.verdict.decision} and becomes {after.verdict.decision}.")
+        warnings.append(f"the verdict was {before.verdict.decision} and becomes {after.verdict.decision}.")
     if before.groups is not None and after.groups is not None:
         for key, summary in before.groups.items():
-            then = after.groups[key].nll
-            if then > summary.nll + _GROUP:
-                found.append(f"NLL of group {key!r} becomes worse: {summary.nll:.4f} before, {then:.4f} after.")
-    return tuple(found)
+            nll = after.groups[key].nll
+            if nll > summary.nll + _GROUP_SLACK:
+                warnings.append(f"NLL of group {key!r} becomes worse: {summary.nll:.4f} before, {nll:.4f} after.")
+    return tuple(warnings)

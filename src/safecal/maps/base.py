@@ -1,19 +1,20 @@
-"""What every map offers: it is fitted to rows, applied to others, written and read."""
+"""The base of every map: it is fitted to rows, applied to others, written and read."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
 from .. import documents
 from .._checks.columns import clusters, group_codes, same_labels, weights
 from .._steady import steadied
-from .._types import AnyArray, ArrayLike, By, IndexArray, Labels, Spread
-from ..families.classifier import classifier
+from .._types import AnyArray, ArrayLike, By, FloatArray, IndexArray, Labels, SpreadLike
 from ..families.gaussian import gaussian
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, classifier
 from .applying import Applied
 
-__all__ = ["OPTIONS", "Grouping", "Map", "Rows"]
+__all__ = ["OPTIONS", "FitRows", "Grouping", "Map"]
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
     "level": documents.LEVEL,
@@ -25,7 +26,7 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class Rows(NamedTuple):
+class FitRows(NamedTuple):
     """Checked rows to be fitted to."""
 
     predictions: Predictions
@@ -37,10 +38,20 @@ class Rows(NamedTuple):
         """How many there are."""
         return self.predictions.n
 
-    def take(self, index: IndexArray) -> "Rows":
+    @property
+    def weights(self) -> FloatArray:
+        """The weight of each; 1 where there are no weights."""
+        return np.ones(self.n) if self.weight is None else np.asarray(self.weight, dtype=np.float64)
+
+    @property
+    def worth(self) -> float:
+        """How many rows of equal weight would tell as much (Kish)."""
+        return self.n if self.weight is None else float(self.weights.sum() ** 2 / np.square(self.weights).sum())
+
+    def take(self, index: IndexArray) -> "FitRows":
         """Return some of them."""
         weight, cluster = (None if column is None else column[index] for column in (self.weight, self.cluster))
-        return Rows(self.predictions.take(index), weight, cluster)
+        return FitRows(self.predictions.take(index), weight, cluster)
 
 
 class Grouping(NamedTuple):
@@ -56,7 +67,7 @@ class Grouping(NamedTuple):
 
 @steadied
 class Map(Applied):
-    """What recalibrates predictions. Fit it on rows that the model was not trained on."""
+    """A map that recalibrates predictions. Fit it on rows that the model was not trained on."""
 
     _kind: ClassVar[str]
     _options: ClassVar[tuple[str, ...]] = ()
@@ -66,12 +77,12 @@ class Map(Applied):
     # What a kind of map fills in
 
     @abstractmethod
-    def _fit_rows(self, rows: Rows, grouping: Grouping | None) -> None:
-        """Fit to checked rows, and set what was fitted; raise UnavailableError where that cannot be."""
+    def _fit_rows(self, rows: FitRows, grouping: Grouping | None) -> None:
+        """Fit to checked rows, and keep the fit; raise UnavailableError where they do not support one."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document of the options and of what was fitted."""
+        """Return a JSON document of the options and of the fit."""
 
     @classmethod
     @abstractmethod
@@ -119,8 +130,8 @@ class Map(Applied):
         sample_weight : array-like of shape (n,), optional
             Weight of each row.
         by : array-like of shape (n,), or mapping of names to such, optional
-            Fit each group a map of its own. All rows together count as 30 more rows in each, so that a small group
-            stays near the common fit.
+            Fit a separate map to each group. All rows together count as 30 more rows in each, so that the map of a
+            small group stays near the common one.
         cluster : array-like of shape (n,), optional
             Rows that depend on each other share a cluster: a patient, a track, a day.
 
@@ -142,8 +153,8 @@ class Map(Applied):
         x_true: ArrayLike,
         mean: ArrayLike,
         *,
-        std: Spread | None = None,
-        var: Spread | None = None,
+        std: SpreadLike | None = None,
+        var: SpreadLike | None = None,
         cov: ArrayLike | None = None,
         chol: ArrayLike | None = None,
         precision: ArrayLike | None = None,
@@ -162,7 +173,7 @@ class Map(Applied):
         sample_weight : array-like of shape (n,), optional
             Weight of each row.
         by : array-like of shape (n,), or mapping of names to such, optional
-            Fit each group a map of its own.
+            Fit a separate map to each group.
         cluster : array-like of shape (n,), optional
             Rows that depend on each other share a cluster: a patient, a track, a day.
 
@@ -187,11 +198,11 @@ class Map(Applied):
         Parameters
         ----------
         predictions : Predictions
-            What `bernoulli`, `categorical`, `gaussian` or `density` returned.
+            As `bernoulli`, `categorical`, `gaussian` or `density` return them.
         sample_weight : array-like of shape (n,), optional
             Weight of each row.
         by : array-like of shape (n,), or mapping of names to such, optional
-            Fit each group a map of its own; not for densities.
+            Fit a separate map to each group; not for densities.
         cluster : array-like of shape (n,), optional
             Rows that depend on each other share a cluster.
 
@@ -200,14 +211,17 @@ class Map(Applied):
         self
             Fitted.
         """
-        columns = by if isinstance(by, Mapping) else {"by": by}
-        same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, **columns)
+        same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, by=by)
         n, reference = predictions.n, predictions.outcome
         weight = weights(sample_weight, n, reference)
         codes = None if cluster is None else clusters(cluster, n, reference)[0]
         grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
-        self._fit_rows(Rows(predictions, weight, codes), grouping)
-        self.family_, self.classes_, self.n_ = predictions.family, predictions.classes, n
+        return self._fit_checked(FitRows(predictions, weight, codes), grouping)
+
+    def _fit_checked(self, rows: FitRows, grouping: Grouping | None) -> Self:
+        """Fit to checked rows, and remember their family, their classes and their number."""
+        self._fit_rows(rows, grouping)
+        self.family_, self.classes_, self.n_ = rows.predictions.family, rows.predictions.classes, rows.n
         return self
 
     # As others know it
@@ -218,18 +232,18 @@ class Map(Applied):
         Parameters
         ----------
         deep : bool, default True
-            Whether those of a map inside are wanted, too.
+            Whether to include the options of the map inside.
 
         Returns
         -------
         dict
             The options.
         """
-        found = {name: getattr(self, name) for name in self._options}
-        inner = found.get("map")
+        options = {name: getattr(self, name) for name in self._options}
+        inner = options.get("map")
         if deep and isinstance(inner, Map):
-            found |= {f"map__{name}": value for name, value in inner.get_params().items()}
-        return found
+            options |= {f"map__{name}": value for name, value in inner.get_params().items()}
+        return options
 
     def set_params(self, **options: object) -> Self:
         """Change options, as scikit-learn does.
@@ -244,21 +258,23 @@ class Map(Applied):
         self
             Changed.
         """
-        inner = {name.removeprefix("map__"): value for name, value in options.items() if name.startswith("map__")}
-        own = {name: value for name, value in options.items() if not name.startswith("map__")}
-        checked = type(self)(**{**self.get_params(deep=False), **own})
+        inner_options = {
+            name.removeprefix("map__"): value for name, value in options.items() if name.startswith("map__")
+        }
+        own_options = {name: value for name, value in options.items() if not name.startswith("map__")}
+        checked = type(self)(**{**self.get_params(deep=False), **own_options})
         for name in self._options:
             setattr(self, name, getattr(checked, name))
-        if inner:
-            self.map.set_params(**inner)  # type: ignore[attr-defined]
+        if inner_options:
+            self.map.set_params(**inner_options)  # type: ignore[attr-defined]
         return self
 
     def _copy(self) -> Self:
-        """Return one that is not fitted."""
+        """Return an unfitted copy."""
         return type(self)(**self.get_params(deep=False))
 
-    def _again(self) -> Self:
-        """Return one that is not fitted, for rows like these: it may begin where this one ended."""
+    def _similar_copy(self) -> Self:
+        """Return an unfitted copy for similar rows: its fit can begin where this one ended."""
         return self._copy()
 
     def _name(self) -> str:
@@ -273,4 +289,4 @@ class Map(Applied):
 
     @abstractmethod
     def _numbers(self) -> str:
-        """Return what was fitted to all rows, in a few words."""
+        """Return the fit to all rows in a few words."""

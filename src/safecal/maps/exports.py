@@ -9,46 +9,48 @@ from .._checks.columns import choice
 from .._checks.message import fail, show
 from .._optional import require
 from ..errors import OptionError, RangeError, ShapeError
-from .steps import Columns, Curve, Line, Stairs, Step
+from .steps import BetaCurve, ClassLines, Line, MapStep, Stairs
 
 __all__ = ["python_text", "sql_text", "torch_module", "torch_module_by_group"]
 
-Groups = Mapping[Hashable, Sequence[Step]]  # the steps of each group; of None alone where there are no groups
+StepsByGroup = Mapping[Hashable, Sequence[MapStep]]  # the steps of each group; of None alone where there are no groups
 
 _LARGEST = "700"  # of an exponent: beyond it some databases complain, and nothing changes
 
 
-def _changing(steps: Sequence[Step]) -> list[Step]:
+def _steps_that_change(steps: Sequence[MapStep]) -> list[MapStep]:
     return [step for step in steps if step.size]
 
 
 # Python
 
 
-def python_text(groups: Groups, classes: int, name: str, *, grouped: bool) -> str:
+def python_text(groups: StepsByGroup, classes: int, name: str, *, grouped: bool) -> str:
     """Return a function of one probability, or of a list with one for each class; and of a group."""
     if not name.isidentifier() or keyword.iskeyword(name):
         raise fail(OptionError, "name", "must be the name of a function", got=show(name))
-    head, what = ("p", "the positive class") if classes == 2 else ("ps", "each class")
-    words = f"Return the recalibrated probability of {what}"
-    before, step, after = _PYTHON_TWO if classes == 2 else _python_many(classes)
+    head, whose = ("p", "the positive class") if classes == 2 else ("ps", "each class")
+    words = f"Return the recalibrated probability of {whose}"
+    opening, step_lines, closing = _PYTHON_TWO if classes == 2 else _python_many(classes)
     lines = [
         "import math",
         "",
         "",
         f"def {name}({head}{', group' if grouped else ''}):",
         f'    """{words}{", in a group" if grouped else ""}."""',
-        *_indented(before),
+        *_indented(opening),
     ]
-    every = {key: [line for one in _changing(steps) for line in step(one)] for key, steps in groups.items()}
+    bodies = {
+        key: [line for step in _steps_that_change(steps) for line in step_lines(step)] for key, steps in groups.items()
+    }
     if grouped:
-        for k, (key, body) in enumerate(every.items()):
+        for k, (key, body) in enumerate(bodies.items()):
             lines.append(f"    {'elif' if k else 'if'} {_python_is(key)}:")
             lines += _indented(_indented(body or ["pass"]))
         lines += _indented(["else:", '    raise ValueError(f"no map was fitted to the group {group!r}")'])
     else:
-        lines += _indented(every[None])
-    return "\n".join([*lines, *_indented(after), ""])
+        lines += _indented(bodies[None])
+    return "\n".join([*lines, *_indented(closing), ""])
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
@@ -59,10 +61,10 @@ def _python_is(key: Hashable) -> str:
     return "group is None" if key is None else f"group == {key!r}"
 
 
-def _python_step_of_two(step: Step) -> list[str]:
+def _python_step_of_two(step: MapStep) -> list[str]:
     if isinstance(step, Line):
         return [f"z = {step.slope!r} * z + {step.shift!r}"]
-    if isinstance(step, Curve):
+    if isinstance(step, BetaCurve):
         parts = [f"{factor!r} * {letter}" for factor, letter in ((-step.a, "a"), (step.b, "b")) if factor]
         return [
             "a = -z if z < -700.0 else math.log1p(math.exp(-z))  # -log p",
@@ -88,10 +90,10 @@ _PYTHON_TWO = (
 )
 
 
-def _python_step_of_many(step: Step) -> list[str]:
+def _python_step_of_many(step: MapStep) -> list[str]:
     if isinstance(step, Line):
         return ["top = max(zs)", f"zs = [{step.slope!r} * (z - top) for z in zs]"]
-    assert isinstance(step, Columns)
+    assert isinstance(step, ClassLines)
     return [
         f"weights = {_python_numbers(step.weights)}",
         f"shifts = {_python_numbers(step.shifts)}",
@@ -99,20 +101,20 @@ def _python_step_of_many(step: Step) -> list[str]:
     ]
 
 
-def _python_many(classes: int) -> tuple[list[str], Callable[[Step], list[str]], list[str]]:
-    before = [
+def _python_many(classes: int) -> tuple[list[str], Callable[[MapStep], list[str]], list[str]]:
+    opening = [
         f"if len(ps) != {classes} or min(ps) < 0.0 or abs(sum(ps) - 1.0) > 1e-3:",
         f'    raise ValueError("{classes} probabilities that sum to 1 are needed")',
         "total = sum(ps)",
         "zs = [math.log(p / total) if p > 0.0 else -math.inf for p in ps]",
     ]
-    after = [
+    closing = [
         "top = max(zs)",
         "es = [math.exp(z - top) for z in zs]",
         "total = sum(es)",
         "return [e / total for e in es]",
     ]
-    return before, _python_step_of_many, after
+    return opening, _python_step_of_many, closing
 
 
 def _python_numbers(numbers: Sequence[float]) -> str:
@@ -135,7 +137,7 @@ class _Dialect(NamedTuple):
         return self.quote + column.replace(self.quote, 2 * self.quote) + self.quote
 
     def double(self, text: str) -> str:
-        """Return what is a double, not a decimal of few digits."""
+        """Return a double, not a decimal of few digits."""
         return f"CAST({text} AS {self.type})"
 
     def number(self, x: float) -> str:
@@ -152,32 +154,36 @@ _DIALECTS = {"standard": _Dialect('"', "DOUBLE PRECISION", "\\"), "spark": _Dial
 
 
 def sql_text(
-    groups: Groups, classes: int, columns: Sequence[Any], by: Sequence[Any] | None, dialect: str = "standard"
+    groups: StepsByGroup, classes: int, columns: Sequence[Any], by: Sequence[Any] | None, dialect: str = "standard"
 ) -> str:
     """Return an expression of a column, or one of each class, with its name; of groups one for each, by a CASE."""
-    for name, there in (("columns", columns), ("by", by or ())):
-        for column in there:
+    for option, names in (("columns", columns), ("by", by or ())):
+        for column in names:
             if not (isinstance(column, str) and column):
-                raise fail(OptionError, name, "must be names of columns", got=show(column))
-    wanted = 1 if classes == 2 else classes
-    if len(columns) != wanted:
-        rule = "must be one column, of the positive class" if wanted == 1 else f"must be {wanted} columns, one a class"
+                raise fail(OptionError, option, "must be names of columns", got=show(column))
+    count = 1 if classes == 2 else classes
+    if len(columns) != count:
+        rule = (
+            "must be one column, of the positive class"
+            if count == 1
+            else f"must be {count} columns, one for each class"
+        )
         raise fail(ShapeError, "columns", rule, got=str(len(columns)), hint='for example `to_sql("p")`.')
     sql = _DIALECTS[choice(dialect, "dialect", tuple(_DIALECTS))]
-    every = [
+    by_group = [
         [_sql_two(sql, steps, columns[0])] if classes == 2 else _sql_many(sql, steps, columns)
         for steps in groups.values()
     ]
-    found = list(every[0])
+    expressions = list(by_group[0])
     if by is not None:
         places = [_sql_is(sql, key, by) for key in groups]
-        for j in range(len(found)):
-            cases = (f"WHEN {place} THEN {one[j]}" for place, one in zip(places, every, strict=True))
-            found[j] = f"CASE {' '.join(cases)} END"
+        for j in range(len(expressions)):
+            cases = (f"WHEN {place} THEN {texts[j]}" for place, texts in zip(places, by_group, strict=True))
+            expressions[j] = f"CASE {' '.join(cases)} END"
     if classes == 2:
-        return found[0]
-    names = (sql.name(f"calibrated_{column}") for column in columns)
-    return ",\n".join(f"{text} AS {name}" for text, name in zip(found, names, strict=True))
+        return expressions[0]
+    aliases = (sql.name(f"calibrated_{column}") for column in columns)
+    return ",\n".join(f"{text} AS {alias}" for text, alias in zip(expressions, aliases, strict=True))
 
 
 def _sql_is(sql: _Dialect, key: Hashable, by: Sequence[str]) -> str:
@@ -201,20 +207,20 @@ def _sql_equals(sql: _Dialect, x: Any) -> str:
 
 
 def _bounded(text: str) -> str:
-    """Return an exponent within what every database takes."""
+    """Return an exponent in the range that every database takes."""
     return f"CASE WHEN {text} > {_LARGEST} THEN {_LARGEST} WHEN {text} < -{_LARGEST} THEN -{_LARGEST} ELSE {text} END"
 
 
-def _sql_two(sql: _Dialect, steps: Sequence[Step], column: str) -> str:
+def _sql_two(sql: _Dialect, steps: Sequence[MapStep], column: str) -> str:
     p = sql.double(sql.name(column))
-    changing = _changing(steps)
+    changing = _steps_that_change(steps)
     if not changing:
         return p
     z, ends = f"(ln({p}) - ln(1 - {p}))", ("0.0", "1.0")
     if isinstance(changing[0], Stairs):
         return _sql_stairs(sql, changing[0], changing[1:], p)
     first = changing[0]
-    if isinstance(first, Curve):
+    if isinstance(first, BetaCurve):
         parts = [f"{sql.number(first.a)} * ln({p})"] if first.a else []
         parts += [f"- {sql.number(first.b)} * ln(1 - {p})"] if first.b else []
         z = f"({' '.join(parts)} + {sql.number(first.c)})"
@@ -239,9 +245,9 @@ def _share(z: float) -> float:
     return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
 
 
-def _sql_stairs(sql: _Dialect, step: Stairs, after: Sequence[Step], p: str) -> str:
+def _sql_stairs(sql: _Dialect, step: Stairs, later_steps: Sequence[MapStep], p: str) -> str:
     values = list(step.values)
-    for line in after:
+    for line in later_steps:
         assert isinstance(line, Line)
         values = [line.slope * v for v in values]
     z = f"(ln({p}) - ln(1 - {p}))"
@@ -253,10 +259,10 @@ def _sql_stairs(sql: _Dialect, step: Stairs, after: Sequence[Step], p: str) -> s
     return f"CASE {' '.join([ends, *cases])} ELSE {sql.number(_share(values[len(finite)]))} END"
 
 
-def _sql_many(sql: _Dialect, steps: Sequence[Step], columns: Sequence[str]) -> list[str]:
+def _sql_many(sql: _Dialect, steps: Sequence[MapStep], columns: Sequence[str]) -> list[str]:
     slope, weights, shifts = 1.0, [1.0] * len(columns), [0.0] * len(columns)
-    for step in _changing(steps):
-        if isinstance(step, Columns):
+    for step in _steps_that_change(steps):
+        if isinstance(step, ClassLines):
             weights, shifts = list(step.weights), list(step.shifts)
         else:
             assert isinstance(step, Line)
@@ -267,32 +273,34 @@ def _sql_many(sql: _Dialect, steps: Sequence[Step], columns: Sequence[str]) -> l
         p = f"({sql.double(sql.name(column))} / ({total}))"
         z = f"{sql.number(slope * w)} * ln({p}) + {sql.number(slope * b)}" if w else sql.number(slope * b)
         zs.append(f"CASE WHEN {sql.name(column)} <= 0 THEN {'-1e300' if w else z} ELSE {z} END")
-    found = []
+    expressions = []
     for j, column in enumerate(columns):
         odds = " + ".join(
             "1" if k == j else f"exp({_bounded(f'(({zs[k]}) - ({zs[j]}))')})" for k in range(len(columns))
         )
-        zero = f"CASE WHEN {sql.name(column)} <= 0 THEN 0.0 ELSE 1 / ({odds}) END" if weights[j] else f"1 / ({odds})"
-        found.append(zero)
-    return found
+        share = f"1 / ({odds})"
+        if weights[j]:
+            share = f"CASE WHEN {sql.name(column)} <= 0 THEN 0.0 ELSE {share} END"
+        expressions.append(share)
+    return expressions
 
 
 # torch
 
 
-def torch_module(steps: Sequence[Step], classes: int) -> Any:
+def torch_module(steps: Sequence[MapStep], classes: int) -> Any:
     """Return a Module that makes recalibrated logits of logits."""
     require("torch", "`to_torch` needs torch", "torch")
     import torch
 
-    made = [_torch_step(torch, step, classes) for step in _changing(steps)]
+    torch_steps = [_torch_step(torch, step, classes) for step in _steps_that_change(steps)]
 
     class Recalibration(torch.nn.Module):  # type: ignore[misc]  # it is Any where torch is not installed
         """Recalibrated logits."""
 
         def __init__(self) -> None:
             super().__init__()
-            for k, (_, numbers) in enumerate(made):
+            for k, (_, numbers) in enumerate(torch_steps):
                 for name, values in numbers.items():
                     self.register_buffer(f"{name}_{k}", torch.tensor(values, dtype=torch.float64))
 
@@ -304,7 +312,7 @@ def torch_module(steps: Sequence[Step], classes: int) -> Any:
                 z = z[..., 1] - z[..., 0]
             elif z.ndim == 2:
                 z = torch.log_softmax(z, dim=-1)
-            for k, (function, numbers) in enumerate(made):
+            for k, (function, numbers) in enumerate(torch_steps):
                 z = function(z, *(getattr(self, f"{name}_{k}") for name in numbers))
             if two:
                 z = torch.stack([torch.nn.functional.logsigmoid(-z), torch.nn.functional.logsigmoid(z)], dim=-1)
@@ -313,9 +321,9 @@ def torch_module(steps: Sequence[Step], classes: int) -> Any:
     return Recalibration()
 
 
-def torch_module_by_group(groups: Groups, classes: int) -> Any:
+def torch_module_by_group(groups: StepsByGroup, classes: int) -> Any:
     """Return a Module that makes recalibrated logits of logits and the number of each row's group."""
-    each = [torch_module(steps, classes) for steps in groups.values()]
+    modules = [torch_module(steps, classes) for steps in groups.values()]
     import torch
 
     class RecalibrationByGroup(torch.nn.Module):  # type: ignore[misc]  # it is Any where torch is not installed
@@ -324,7 +332,7 @@ def torch_module_by_group(groups: Groups, classes: int) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.groups = tuple(groups)
-            self.each = torch.nn.ModuleList(each)
+            self.each = torch.nn.ModuleList(modules)
 
         def forward(self, logits: Any, group: Any) -> Any:
             """Return recalibrated logits; ``group`` holds the place of each row's group in ``groups``."""
@@ -335,21 +343,21 @@ def torch_module_by_group(groups: Groups, classes: int) -> Any:
             if outside.any():
                 rule = f"must lie in 0 to {len(self.each) - 1}: another group was not fitted"
                 raise fail(RangeError, "group", rule, got=str(group[outside][0].item()))
-            found = torch.empty_like(logits)
+            recalibrated = torch.empty_like(logits)
             for k, module in enumerate(self.each):
                 rows = group == k
-                found[rows] = module(logits[rows])
-            return found
+                recalibrated[rows] = module(logits[rows])
+            return recalibrated
 
     return RecalibrationByGroup()
 
 
-def _torch_step(torch: Any, step: Step, classes: int) -> tuple[Callable[..., Any], dict[str, Any]]:
+def _torch_step(torch: Any, step: MapStep, classes: int) -> tuple[Callable[..., Any], dict[str, Any]]:
     if isinstance(step, Line):
         return lambda z, slope, shift: slope * z + shift, {"slope": step.slope, "shift": step.shift}
-    if isinstance(step, Columns):
+    if isinstance(step, ClassLines):
         return lambda z, w, b: torch.where(w == 0.0, 0.0, w * z) + b, {"weights": step.weights, "shifts": step.shifts}
-    if isinstance(step, Curve):
+    if isinstance(step, BetaCurve):
         log = torch.nn.functional.logsigmoid
         return lambda z, abc: abc[0] * log(z) - abc[1] * log(-z) + abc[2], {"abc": (step.a, step.b, step.c)}
     assert isinstance(step, Stairs)

@@ -14,7 +14,7 @@ only if the test rejected at the root itself: so one level serves all the tests.
 
 The test is Student's, with the larger of two variances of the mean: the one that the model at beta gives itself, and
 the one seen in the rows. The latter alone misses large surprises that have not happened yet, and fails in small
-samples; the former alone trusts the model. Where rows come in clusters, it is the test of `inference.dependence`.
+samples; the former alone trusts the model. Where rows come in clusters, it is the test of `inference.clustered`.
 """
 
 import math
@@ -32,21 +32,21 @@ from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import UnavailableError
 from ..families.categorical import Categorical
 from ..families.predictions import Predictions
-from ..inference.dependence import ALIKE, Rarity, Sums, rarest_half
+from ..inference.clustered import ALIKE, ClusterSums, Rarity, rarest_half
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
-from .gaps import ClassRows
+from .solving import ClassRows
 
 __all__ = [
-    "Dependent",
     "FEWEST",
     "FEWEST_IN_GROUP",
+    "ClusteredRows",
     "Refusal",
-    "Tempered",
+    "TemperedRows",
     "effective_rows",
-    "likeliest",
-    "safe",
-    "tempered",
-    "unfit",
+    "likeliest_beta",
+    "safe_beta",
+    "temper",
+    "why_unfit",
 ]
 
 FEWEST = 10  # rows below which no temperature is fitted
@@ -63,8 +63,8 @@ Margin = Callable[..., list[float]]  # betas -> by how much the test rejects at 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Tempered:
-    """What the rows say about the inverse temperature."""
+class TemperedRows:
+    """Rows, and the inverse temperature that makes their outcomes the likeliest."""
 
     predictions: Predictions
     weight: AnyArray | None
@@ -93,13 +93,13 @@ def _row_weights(possible: AnyArray, weight: AnyArray | None, rows: slice) -> Fl
     return possible.astype(np.float64) if weight is None else possible * block(weight, rows)
 
 
-def tempered(predictions: Predictions, weight: AnyArray | None = None) -> Tempered:
+def temper(predictions: Predictions, weight: AnyArray | None = None) -> TemperedRows:
     """Fit the inverse temperature by maximum likelihood.
 
     Raises UnavailableError for predictions without a log-partition function.
     """
     if isinstance(predictions, Categorical):
-        return _of_classes(predictions, weight)
+        return _tempered_classes(predictions, weight)
     surprisal = mass = above = 0.0
     possible = np.ones(predictions.n, dtype=bool)
     for rows in predictions.row_blocks():
@@ -115,80 +115,81 @@ def tempered(predictions: Predictions, weight: AnyArray | None = None) -> Temper
             above = math.inf
         else:  # an outcome as likely as the most likely one is no surprise either
             above += float((w * (~scored.correct & (s > -np.log(scored.confidence) * (1.0 + 1e-9)))).sum())
-    found = Tempered(predictions, weight, possible, mass)
-    if found.at(1.0).variance == 0.0:
-        return found
-    return replace(found, beta=math.inf if above == 0.0 else fitted(found.at, surprisal, SMALLEST, LARGEST))
+    tempered_rows = TemperedRows(predictions, weight, possible, mass)
+    if tempered_rows.at(1.0).variance == 0.0:
+        return tempered_rows
+    beta = math.inf if above == 0.0 else fitted(tempered_rows.at, surprisal, SMALLEST, LARGEST)
+    return replace(tempered_rows, beta=beta)
 
 
-def _of_classes(predictions: Categorical, weight: AnyArray | None) -> Tempered:
-    """Fit that of classes from how much less likely each is than the likeliest one."""
+def _tempered_classes(predictions: Categorical, weight: AnyArray | None) -> TemperedRows:
+    """Fit the inverse temperature of classes, from how much less likely each is than the likeliest one."""
     z = predictions.values
     if not predictions.logits:
         z = np.concatenate([predictions.log_values(part) for part in predictions.row_blocks()])
     rows, start = ClassRows(z, predictions.happened, weight), 1.0
     if len(z) > _MANY:
-        few = rows.some(np.random.default_rng(0).choice(len(z), _SAMPLE, replace=False)).solved(1.0)
-        start = few if 0.0 < few < math.inf else 1.0
-    at = rows.at(start)
-    possible = np.isfinite(at.gaps)
-    found = Tempered(predictions, weight, possible, at.mass)
-    if not any(part.at(1.0).information > 0.0 for part in (rows.some(slice(0, 1000)), rows)):
-        return found
-    surprised = possible & (at.gaps > 1e-9)  # as likely as the likeliest one is no surprise either
+        sampled_beta = rows.take(np.random.default_rng(0).choice(len(z), _SAMPLE, replace=False)).solved(1.0)
+        start = sampled_beta if 0.0 < sampled_beta < math.inf else 1.0
+    sums = rows.at(start)
+    possible = np.isfinite(sums.gaps)
+    tempered_rows = TemperedRows(predictions, weight, possible, sums.mass)
+    if not any(part.at(1.0).information > 0.0 for part in (rows.take(slice(0, 1000)), rows)):
+        return tempered_rows
+    surprised = possible & (sums.gaps > 1e-9)  # as likely as the likeliest one is no surprise either
     if not (surprised if weight is None else surprised & (weight > 0.0)).any():
-        return replace(found, beta=math.inf)
+        return replace(tempered_rows, beta=math.inf)
     beta = start
     for _ in range(2 if len(z) > _MANY else 0):  # so near to the end two steps of Halley's method do
-        newton = (at.mean - at.seen) / (beta * at.information) if at.information > 0.0 else math.inf
+        newton = (sums.mean - sums.seen) / (beta * sums.information) if sums.information > 0.0 else math.inf
         if not abs(newton) < 0.5:
             break
-        step = newton / (1.0 + 0.5 * newton * (1.0 - beta * at.third / at.information))
+        step = newton / (1.0 + 0.5 * newton * (1.0 - beta * sums.third / sums.information))
         beta *= math.exp(step)
         if abs(step) < _NEAR:
-            return replace(found, beta=beta, spread=(at.information, at.variance))
-        at = rows.at(beta)
-    return replace(found, beta=rows.solved(beta))
+            return replace(tempered_rows, beta=beta, spread=(sums.information, sums.variance))
+        sums = rows.at(beta)
+    return replace(tempered_rows, beta=rows.solved(beta))
 
 
-class _Block(NamedTuple):
-    """What a block of rows gives at one beta."""
+class _ClusterBlock(NamedTuple):
+    """Sums by cluster, and the chance of a surprise, of a block of rows at one beta."""
 
     sums: FloatArray  # by cluster: of surprises less those expected, variance, deviation and square
     chance: FloatArray | None  # of a surprise, a row
     deviation: FloatArray
 
 
-class Dependent(NamedTuple):
+class ClusteredRows(NamedTuple):
     """Rows and the number of the cluster of each: tests from the rows, at any beta."""
 
-    rows: Tempered
+    rows: TemperedRows
     codes: IndexArray
     size: int
 
-    def scores(self, betas: tuple[float, ...], wanted: float) -> list[float]:
-        """Return by how much each beta is ruled out as too small, in normal scores beyond the one that is wanted."""
-        found = []
+    def scores(self, betas: tuple[float, ...], critical: float) -> list[float]:
+        """Return by how much each beta is ruled out as too small, in normal scores beyond the one that is critical."""
+        margins = []
         for sums, rarity in self.at(*betas):
             _, _, lower = sums.tails(rarity)
-            found.append(normal_score(float(lower[0])) - wanted)
-        return found
+            margins.append(normal_score(float(lower[0])) - critical)
+        return margins
 
-    def at(self, *betas: float) -> list[tuple[Sums, Rarity]]:
+    def at(self, *betas: float) -> list[tuple[ClusterSums, Rarity]]:
         """Return how sums of clusters spread at each beta, and how rare surprises are."""
-        blocks: list[list[_Block]] = [[] for _ in betas]
+        blocks: list[list[_ClusterBlock]] = [[] for _ in betas]
         for part in self.rows.predictions.row_blocks():
-            for beta, new in zip(blocks, self._block(part, betas), strict=True):
-                beta.append(new)
-        return [self._together(parts) for parts in blocks]
+            for blocks_at_beta, cluster_block in zip(blocks, self._block(part, betas), strict=True):
+                blocks_at_beta.append(cluster_block)
+        return [self._combine(parts) for parts in blocks]
 
-    def _block(self, part: slice, betas: tuple[float, ...]) -> list[_Block]:
+    def _block(self, part: slice, betas: tuple[float, ...]) -> list[_ClusterBlock]:
         rows = self.rows
         partition = rows.predictions._partition(part)
         scored, _ = rows.predictions.weighted(part, None)
         s = np.where(rows.possible[part], known_surprisal(scored), 0.0)
         w = rows.row_weights(part) / self._unit
-        found = []
+        blocks = []
         for beta in betas:
             a = partition(beta)
             g, deviation = w * (s + a.mean), w * np.sqrt(a.variance)
@@ -197,25 +198,25 @@ class Dependent(NamedTuple):
             chance = None
             if scored.confidence is not None:
                 chance = -np.expm1(np.minimum(beta * np.log(scored.confidence) - a.value, 0.0))
-            found.append(_Block(np.stack(sums), chance, deviation))
-        return found
+            blocks.append(_ClusterBlock(np.stack(sums), chance, deviation))
+        return blocks
 
     @property
     def _unit(self) -> float:
         return 1.0 if self.rows.weight is None else float(self.rows.weight.max())
 
     @staticmethod
-    def _together(parts: list[_Block]) -> tuple[Sums, Rarity]:
+    def _combine(parts: list[_ClusterBlock]) -> tuple[ClusterSums, Rarity]:
         total = parts[0].sums.copy()
         for part in parts[1:]:
             total += part.sums
-        sums = Sums.of(*total)
+        sums = ClusterSums.of(*total)
         chances = [part.chance for part in parts if part.chance is not None]
         if not chances:
             return sums, ALIKE
         chance, deviation = np.concatenate(chances), np.concatenate([part.deviation for part in parts])
-        both = rarest_half(chance, deviation), rarest_half(1.0 - chance, deviation)
-        return sums, Rarity(*(np.array([x]) for x in both))
+        rarity = rarest_half(chance, deviation), rarest_half(1.0 - chance, deviation)
+        return sums, Rarity(*(np.array([x]) for x in rarity))
 
 
 @final
@@ -228,7 +229,7 @@ class Refusal:
     short: str  # the same within a list of groups
 
 
-def effective_rows(rows: Tempered) -> float:
+def effective_rows(rows: TemperedRows) -> float:
     """Return the number of equally weighted rows that would tell as much (Kish)."""
     if rows.weight is None:
         return float(rows.possible.sum())
@@ -236,7 +237,7 @@ def effective_rows(rows: Tempered) -> float:
     return float(w.sum() ** 2 / np.square(w).sum())
 
 
-def unfit(rows: Tempered, fewest: int) -> Refusal | None:
+def why_unfit(rows: TemperedRows, fewest: int) -> Refusal | None:
     """Return why no temperature can be fitted at all, if so."""
     n = effective_rows(rows)
     counts = rows.possible if rows.weight is None else rows.possible | (np.asarray(rows.weight) == 0.0)
@@ -256,24 +257,24 @@ def unfit(rows: Tempered, fewest: int) -> Refusal | None:
         text = "every prediction is a coin toss or a certainty, and no temperature changes those"
         return Refusal(text, None, "every prediction is a coin toss or a certainty")
     if rows.beta == 0.0:
-        text = "confidence carries no information here: the less of it, the likelier the outcomes, down to T = infinity"
+        text = "confidence carries no information here: the outcomes are likelier without it, at T = infinity"
         hint = "are outcomes and predictions rows of the same data, in the same order? Is `pos_label` the right one?"
         return Refusal(text, hint, "confidence carries no information, T = infinity")
     return None
 
 
-def likeliest(rows: Tempered) -> float | Refusal:
+def likeliest_beta(rows: TemperedRows) -> float | Refusal:
     """Return the likeliest beta, unless it is infinite."""
     if math.isinf(rows.beta):
         return Refusal(
-            "the most likely outcome happened in every row: the sharper the likelier, down to T = 0",
-            "more rows would show a surprise; `SafeTemperature` finds how sharp these rows allow to be.",
+            "the most likely outcome happened in every row, so that no temperature is sharp enough: T = 0",
+            "more rows would show a surprise; `SafeTemperature` finds how sharp predictions can safely be.",
             "no outcome surprised",
         )
     return rows.beta
 
 
-def safe(rows: Tempered, alpha: float, clusters: Dependent | None = None) -> float | Refusal:
+def safe_beta(rows: TemperedRows, alpha: float, clusters: ClusteredRows | None = None) -> float | Refusal:
     """Return the largest beta up to which ``g(beta) >= 0`` is rejected at level ``alpha``."""
     critical = float(special.stdtrit(effective_rows(rows) - 1.0, 1.0 - alpha))
     if clusters is not None:
@@ -297,11 +298,11 @@ def safe(rows: Tempered, alpha: float, clusters: Dependent | None = None) -> flo
                 return _crossing(margin, low, beta)
     if low > 0.0:  # without a surprise, predictions may be so flat that no beta is too sharp
         return end if math.isinf(rows.beta) and margin(end)[0] > 0.0 else _crossing(margin, low, end)
-    many = (rows.predictions.n, "rows") if clusters is None else (clusters.size, "clusters")
-    return _not_ruled_out(*many, alpha, critical, best + critical)
+    size_and_unit = (rows.predictions.n, "rows") if clusters is None else (clusters.size, "clusters")
+    return _not_ruled_out(*size_and_unit, alpha, critical, best + critical)
 
 
-def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
+def _statistics(rows: TemperedRows, betas: tuple[float, ...]) -> list[float]:
     """Return Student's t of ``-g`` at each beta, with the larger of the two variances."""
     sums = np.zeros((len(betas), 4))
     square = 0.0
@@ -312,24 +313,24 @@ def _statistics(rows: Tempered, betas: tuple[float, ...]) -> list[float]:
         for j, (g, v) in enumerate(_surprises(rows, part, betas)):
             sums[j] += [np.dot(w, g), np.dot(w2, v), np.dot(w2, g), np.dot(w2, g * g)]
     n = effective_rows(rows)
-    out = []
+    statistics = []
     for total, model, first, second in sums.tolist():
         mean = total / rows.mass
         seen = (second - 2.0 * mean * first + mean * mean * square) * n / (n - 1.0)
         variance = max(model, seen)
-        out.append(-total / math.sqrt(variance) if variance > 0.0 else math.copysign(math.inf, -total))
-    return out
+        statistics.append(-total / math.sqrt(variance) if variance > 0.0 else math.copysign(math.inf, -total))
+    return statistics
 
 
-def _surprises(rows: Tempered, part: slice, betas: tuple[float, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _surprises(rows: TemperedRows, part: slice, betas: tuple[float, ...]) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield for each beta how much more surprised than expected each row is, and the variance of that."""
     p, possible = rows.predictions, rows.possible[part]
     if isinstance(p, Categorical):
         z = p.log_values(part)
         outcome = np.where(possible, z[np.arange(len(z)), p.happened[part]], 0.0)
         for beta in betas:
-            found = gap_moments(z, beta)
-            yield np.where(possible, found.largest - outcome, 0.0) - found.mean, found.variance
+            moments = gap_moments(z, beta)
+            yield np.where(possible, moments.largest - outcome, 0.0) - moments.mean, moments.variance
         return
     partition = p._partition(part)
     scored, _ = p.weighted(part, None)
@@ -350,9 +351,9 @@ def _crossing(margin: Margin, low: float, high: float) -> float:
 
 def _not_ruled_out(n: int, unit: str, alpha: float, critical: float, best: float) -> Refusal:
     needed = max(n + 1, math.ceil(1.1 * n * (critical / best) ** 2)) if best > 0.0 else 0
-    many = f"about {needed} {unit} like these would do" if 0 < needed < 1_000_000 else f"many more {unit} are needed"
+    enough = f"about {needed} {unit} like these would do" if 0 < needed < 1_000_000 else f"many more {unit} are needed"
     return Refusal(
         f"over-confidence cannot be ruled out at level {alpha:g} with these {n} {unit}, at any temperature",
-        f"{many}, or a larger `alpha`.",
+        f"{enough}, or a larger `alpha`.",
         f"needs about {needed}{'' if unit == 'rows' else ' clusters'}" if 0 < needed < 1_000_000 else "needs many more",
     )

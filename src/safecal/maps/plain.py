@@ -5,7 +5,7 @@ about n / (n + SHARED) of the way from the common fit to its own, and one withou
 """
 
 from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 
@@ -17,31 +17,31 @@ from .._steady import steadied
 from .._types import FloatArray
 from ..errors import UnavailableError
 from ..families.predictions import family_named
-from .base import OPTIONS, Grouping, Map, Rows
-from .steps import Nothing, Step, happened, values_of
+from .base import OPTIONS, FitRows, Grouping, Map
+from .steps import MapStep, Unchanged, log_values_of, outcome_classes
 
 __all__ = [
+    "SHARED",
     "Fit",
     "Fitted",
     "Identity",
     "PlainMap",
-    "SHARED",
     "checked_classes",
-    "class_shifts",
-    "moved",
-    "said",
-    "scaled",
+    "class_shift_words",
+    "sentence_of",
+    "shift_words",
+    "slope_words",
 ]
 
 SHARED = 30.0  # rows that all rows together count for in a group
 _SAMPLE = 20_000  # of them stand for all, where there are more
 _SLIGHT = 0.02  # of a shift or of the logarithm of a slope: nothing to speak of
 
-S = TypeVar("S", bound=Step)
+S = TypeVar("S", bound=MapStep)
 
 
 class Fit(Protocol):
-    """What was fitted to some rows."""
+    """A fit to some rows."""
 
     @property
     def n(self) -> int:
@@ -52,11 +52,11 @@ class Fit(Protocol):
         """How many numbers were fitted."""
 
     @property
-    def step(self) -> Step:
-        """What it does to classes."""
+    def step(self) -> MapStep:
+        """The step on classes."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return plain values, for JSON."""
 
 
 @final
@@ -73,8 +73,13 @@ class Fitted(Generic[S]):
         return self.step.size
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return plain values, for JSON."""
         return {"step": self.step.to_dict(), "n": self.n}
+
+    @classmethod
+    def from_dict(cls, content: Any, read_step: Callable[[Any], S]) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls(**documents.record({"step": read_step, "n": documents.count(1)})(content))
 
 
 F = TypeVar("F", bound=Fit)
@@ -82,56 +87,56 @@ F = TypeVar("F", bound=Fit)
 
 @steadied
 class PlainMap(Map, Generic[F]):
-    """What maps that are fitted by likelihood share."""
+    """The base of maps that are fitted by likelihood."""
 
-    _fields: ClassVar[Mapping[str, Any]] = {}  # of options that early documents do not have
+    _early_defaults: ClassVar[Mapping[str, Any]] = {}  # of options that early documents do not have
 
     fit_: F
     groups_: dict[Hashable, F] | None
 
     @abstractmethod
-    def _fitted(self, rows: Rows, own: Rows) -> F:
-        """Fit to rows; ``own`` are those that are told of, without what a group was lent."""
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> F:
+        """Fit to rows; ``own_rows`` are those of the group, without the rows that it was lent."""
 
     @classmethod
     @abstractmethod
     def _read_fit(cls, content: Any) -> F:
         """Read what a fit wrote."""
 
-    def _fit_rows(self, rows: Rows, grouping: Grouping | None) -> None:
+    def _fit_rows(self, rows: FitRows, grouping: Grouping | None) -> None:
         self._accepts(rows)
-        fit = self._fitted(rows, rows)
-        self.fit_, self.groups_ = fit, None if grouping is None else self._fitted_groups(rows, grouping, fit)
+        fit = self._fit_to(rows, rows)
+        self.fit_, self.groups_ = fit, None if grouping is None else self._fit_groups(rows, grouping, fit)
 
-    def _accepts(self, rows: Rows) -> None:
+    def _accepts(self, rows: FitRows) -> None:
         """Refuse a family that the map is not for."""
         if rows.predictions.classes is None:
             family = rows.predictions.family
             hint = "use `Temperature`, or `Axes` for Gaussian states."
             refused(f"{type(self).__name__} is for classes, and these are {family} predictions", hint)
 
-    def _fitted_groups(self, rows: Rows, grouping: Grouping, common: F) -> dict[Hashable, F]:
-        lent, share = _lent(rows)
-        found: dict[Hashable, F] = {}
+    def _fit_groups(self, rows: FitRows, grouping: Grouping, common: F) -> dict[Hashable, F]:
+        lent_rows, lent_weight = _rows_to_lend(rows)
+        fits: dict[Hashable, F] = {}
         for k, key in enumerate(grouping.keys):
             index = np.flatnonzero(grouping.codes == k)
             if not len(index):  # all of its rows are in the fold that is held out
-                found[key] = common
+                fits[key] = common
                 continue
-            own = rows.take(index)
-            weight = np.ones(len(index)) if own.weight is None else np.asarray(own.weight, dtype=np.float64)
-            both = Rows(rows.predictions.take(np.concatenate([index, lent])), np.concatenate([weight, share]))
-            found[key] = self._fitted(both, own)
-        return found
+            own_rows = rows.take(index)
+            weight = np.concatenate([own_rows.weights, lent_weight])
+            own_and_lent = FitRows(rows.predictions.take(np.concatenate([index, lent_rows])), weight)
+            fits[key] = self._fit_to(own_and_lent, own_rows)
+        return fits
 
     def _keys(self) -> tuple[Hashable, ...] | None:
         return None if self.groups_ is None else tuple(self.groups_)
 
-    def _one(self, key: Hashable) -> F:
+    def _fit_of(self, key: Hashable) -> F:
         return self.fit_ if self.groups_ is None else self.groups_[key]
 
-    def _steps(self, key: Hashable = None) -> tuple[Step, ...]:
-        return (self._one(key).step,)
+    def _steps(self, key: Hashable = None) -> tuple[MapStep, ...]:
+        return (self._fit_of(key).step,)
 
     def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
         raise UnavailableError(f"{type(self).__name__} is for classes.")  # pragma: no cover
@@ -144,7 +149,7 @@ class PlainMap(Map, Generic[F]):
         return sum(fit.size for fit in self.groups_.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document of the options and of what was fitted."""
+        """Return a JSON document of the options and of the fit."""
         if getattr(self, "family_", None) is None:
             unfitted()
         groups = None
@@ -162,68 +167,70 @@ class PlainMap(Map, Generic[F]):
             "fit": cls._read_fit,
             "groups": documents.optional(documents.list_of(group, 1)),
         }
-        options = {name: OPTIONS[name] for name in cls._options if name not in cls._fields}
-        later = {**{name: OPTIONS[name] for name in cls._fields}, "classes": documents.optional(documents.count(2))}
-        found = {"classes": None, **cls._fields, **documents.read(cls._kind, document, options | state, later)}
-        made = cls(**{name: found[name] for name in cls._options})
-        made.fit_, made.groups_ = found["fit"], None
-        if found["groups"] is not None:
-            made.groups_ = {row["key"]: row["fit"] for row in found["groups"]}
+        options = {name: OPTIONS[name] for name in cls._options if name not in cls._early_defaults}
+        later = {
+            **{name: OPTIONS[name] for name in cls._early_defaults},
+            "classes": documents.optional(documents.count(2)),
+        }
+        fields = {"classes": None, **cls._early_defaults, **documents.read(cls._kind, document, options | state, later)}
+        map_ = cls(**{name: fields[name] for name in cls._options})
+        map_.fit_, map_.groups_ = fields["fit"], None
+        if fields["groups"] is not None:
+            map_.groups_ = {row["key"]: row["fit"] for row in fields["groups"]}
             with documents.at("groups"):
-                documents.distinct([row["key"] for row in found["groups"]])
-        made.family_, made.classes_, made.n_ = found["family"], found["classes"], made.fit_.n
-        documents.every([(made._is_of_its_family(), "must have a family and classes that its numbers belong to")])
-        return made
+                documents.distinct([row["key"] for row in fields["groups"]])
+        map_.family_, map_.classes_, map_.n_ = fields["family"], fields["classes"], map_.fit_.n
+        documents.every([(map_._is_of_its_family(), "must have a family and classes that its numbers belong to")])
+        return map_
 
     def _is_of_its_family(self) -> bool:
         """Tell whether the numbers belong to the family and to the number of classes."""
         # Early documents of a temperature do not say how many classes there are: it fits any number.
-        wanted = (2, 3) if self.classes_ is None else (self.classes_,)
+        class_numbers = (2, 3) if self.classes_ is None else (self.classes_,)
         keys = [None] if self.groups_ is None else list(self.groups_)
-        fitting = all(step.fits(k) for key in keys for step in self._steps(key) for k in wanted)
+        fitting = all(step.fits(k) for key in keys for step in self._steps(key) for k in class_numbers)
         family = family_named(self.family_)
         if family.mapped != "classes":
             return fitting and self.classes_ is None
         return fitting and (not family.has_odds or self.classes_ in (None, 2))
 
 
-def _lent(rows: Rows) -> tuple[Any, FloatArray]:
+def _rows_to_lend(rows: FitRows) -> tuple[Any, FloatArray]:
     """Return rows that stand for all of them, and weights that together are worth `SHARED` of them."""
     index = np.arange(rows.n)
     if rows.n > _SAMPLE:
         index = np.sort(np.random.default_rng(0).permutation(rows.n)[:_SAMPLE])
-    w = np.ones(rows.n) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
-    some = w[index]
-    return index, some * (SHARED * float(w.mean()) / float(some.sum()))
+    w = rows.weights
+    sampled_weight = w[index]
+    return index, sampled_weight * (SHARED * float(w.mean()) / float(sampled_weight.sum()))
 
 
-def checked_classes(rows: Rows, fewest: int, name: str) -> tuple[FloatArray, Any, FloatArray | None]:
+def checked_classes(rows: FitRows, fewest: int, name: str) -> tuple[FloatArray, Any, FloatArray | None]:
     """Return log-odds or log-probabilities, what happened, and weights, of rows that support a map."""
-    z, y = values_of(rows.predictions), happened(rows.predictions)
-    w = None if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
-    n = rows.n if w is None else float(w.sum() ** 2 / np.square(w).sum())
-    if n < fewest * (1.0 - 1e-9):
-        got = f"got {rows.n}" if w is None else f"got weights worth {n:.3g}"
+    z, y = log_values_of(rows.predictions), outcome_classes(rows.predictions)
+    w = None if rows.weight is None else rows.weights
+    if rows.worth < fewest * (1.0 - 1e-9):
+        got = f"got {rows.n}" if w is None else f"got weights worth {rows.worth:.3g}"
         refused(f"{name} needs at least {fewest} rows; {got}", "`Temperature` needs 10.")
     counted = y if w is None else y[w > 0.0]
     if len(counted) and (counted == counted[0]).all():
-        refused("the same class happened in every row, which says nothing of the others", None)
+        refused("the same class happened in every row, which says nothing about the others", None)
     return z, y, w
 
 
-def moved(shift: float) -> str:
+def shift_words(shift: float) -> str:
     """Say what a shift does to log-odds."""
     return "hardly moved" if abs(shift) < _SLIGHT else f"moved {'up' if shift > 0.0 else 'down'} by {abs(shift):.2g}"
 
 
-def scaled(slope: float) -> str:
+def slope_words(slope: float) -> str:
     """Say what a slope does."""
     if abs(slope - 1.0) < _SLIGHT:
         return "hardly scaled"
     return f"{'shrunk' if slope < 1.0 else 'stretched'} by a factor of {slope:.2g}"
 
 
-def class_shifts(shifts: tuple[float, ...]) -> str:
+def class_shift_words(shifts: tuple[float, ...]) -> str:
     """Say which classes gain and lose most."""
     up, down = max(range(len(shifts)), key=shifts.__getitem__), min(range(len(shifts)), key=shifts.__getitem__)
     if shifts[up] - shifts[down] < _SLIGHT:
@@ -231,15 +238,15 @@ def class_shifts(shifts: tuple[float, ...]) -> str:
     return f"class {up} gains most ({shifts[up]:+.2g}) and class {down} loses most ({shifts[down]:+.2g})"
 
 
-def said(*parts: str) -> str:
+def sentence_of(*parts: str) -> str:
     """Join parts into a sentence."""
     text = ", and ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
 
 
 @final
-class Identity(PlainMap[Fitted[Nothing]]):
-    """Leave predictions as they are: what every other map has to beat.
+class Identity(PlainMap[Fitted[Unchanged]]):
+    """Leave predictions as they are: the map that every other one has to beat.
 
     See Also
     --------
@@ -254,16 +261,16 @@ class Identity(PlainMap[Fitted[Nothing]]):
 
     _kind: ClassVar[str] = "identity"
 
-    def _accepts(self, rows: Rows) -> None:
+    def _accepts(self, rows: FitRows) -> None:
         """Take any family."""
 
-    def _fitted(self, rows: Rows, own: Rows) -> Fitted[Nothing]:
-        return Fitted(Nothing(), own.n)
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> Fitted[Unchanged]:
+        return Fitted(Unchanged(), own_rows.n)
 
     @classmethod
-    def _read_fit(cls, content: Any) -> Fitted[Nothing]:
-        found = documents.record({"step": documents.record({}), "n": documents.count(1)})(content)
-        return Fitted(Nothing(), found["n"])
+    def _read_fit(cls, content: Any) -> Fitted[Unchanged]:
+        fields = documents.record({"step": documents.record({}), "n": documents.count(1)})(content)
+        return Fitted(Unchanged(), fields["n"])
 
     def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
         return np.zeros(1), np.array(1.0)

@@ -15,6 +15,7 @@ from ..inference.results import Interval
 from ..judge.consistency import Consistency, assess_consistency
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
+from ..judge.runs import evaluate_runs
 from ..options import LimitOptions, Limits
 from .base import Map
 from .safe import Safe
@@ -22,14 +23,14 @@ from .states import Axes
 
 __all__ = ["AxisFinding", "PoseStudy"]
 
-MOST_STEPS = 1000  # beyond which steps are not told one by one
+MOST_STEPS = 1000  # beyond which steps are not judged one by one
 LARGE = 0.2  # radians of a standard deviation beyond which first-order covariances of positions are too small
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class AxisFinding:
-    """What is known of one axis by itself."""
+    """The temperature of one axis by itself, and the factor of its standard deviation."""
 
     name: str
     temperature: Interval
@@ -48,13 +49,13 @@ class PoseStudy:
     consistency : Consistency or None
         Step by step; None for one run, or where there are more than 1000 steps.
     axes : tuple of AxisFinding
-        Each axis: by what its variance is too small, and the factor of its standard deviation.
+        Each axis: how many times too small its variance is, and the factor for its standard deviation.
     fix : Map or None
-        What makes the factors: after it, over-confidence is ruled out. None where that cannot be.
+        The map that the factors come from: after it, over-confidence is ruled out. None where it cannot be fitted.
     suspicions : tuple of str
-        What other reading of the numbers explains the errors far better; then there are no factors.
+        Other readings of the numbers that explain the errors far better; where there is one, there are no factors.
     notes : tuple of str
-        What should be known beside the verdict.
+        What else to know beside the verdict.
     """
 
     evaluation: Evaluation
@@ -82,22 +83,26 @@ class PoseStudy:
         Poses of one run depend on each other, and nothing tells how much: alone, they are never SAFE or UNSAFE.
         """
         runs = np.asarray(run) if len(np.unique(np.asarray(run))) > 1 else None
-        many = runs is not None and len(np.unique(np.asarray(step))) <= MOST_STEPS
-        found = assess_consistency(predictions, run=run, step=step, expected=expected, **limits) if many else None
-        evaluation = _evaluated(predictions, runs, limits) if found is None else found.evaluation
-        fix, why = (None, ()) if suspicions else _fixed(predictions, runs)
-        factor = np.full(predictions.dimension, np.nan) if fix is None else fix._axes()[1]
-        seen = {look.tally.look.name: look for look in evaluation.looks if look.tally.look is not None}
-        axes = tuple(
-            AxisFinding(
-                name,
-                (seen[name] if name in seen else _evaluated(predictions.marginal((i,)), runs, limits)).temperature,
-                x,
-            )
-            for i, (name, x) in enumerate(zip(axis_names(convention), factor.tolist(), strict=True))
+        stepwise = runs is not None and len(np.unique(np.asarray(step))) <= MOST_STEPS
+        consistency = (
+            assess_consistency(predictions, run=run, step=step, expected=expected, **limits) if stepwise else None
         )
-        notes = (*notes, *why, *_wide(predictions, convention))
-        return cls(evaluation, found, axes, fix, suspicions, notes)
+        if consistency is not None:
+            evaluation = consistency.evaluation
+        elif runs is not None:
+            count = predictions.n if expected is None else expected
+            evaluation = evaluate_runs(predictions, run=runs, step=step, expected=count, **limits)
+        else:
+            evaluation = _evaluate_poses(predictions, None, limits)
+        fix, no_factors = (None, ()) if suspicions else _fix_of(predictions, runs)
+        factors = np.full(predictions.dimension, np.nan) if fix is None else fix._axes()[1]
+        looks = {look.tally.look.name: look for look in evaluation.looks if look.tally.look is not None}
+        axes = []
+        for i, (name, factor) in enumerate(zip(axis_names(convention), factors.tolist(), strict=True)):
+            axis = looks[name] if name in looks else _evaluate_poses(predictions.marginal((i,)), runs, limits)
+            axes.append(AxisFinding(name, axis.temperature, factor))
+        notes = (*notes, *no_factors, *_note_wide_rotations(predictions, convention))
+        return cls(evaluation, consistency, tuple(axes), fix, suspicions, notes)
 
     @property
     def several(self) -> bool:
@@ -106,12 +111,12 @@ class PoseStudy:
 
     @property
     def factors(self) -> FloatArray:
-        """What each axis of the standard deviations is multiplied by; NaN where that is not known."""
+        """The factor of each axis of the standard deviations; NaN where it is not known."""
         return np.array([axis.factor for axis in self.axes])
 
     @property
     def matrix(self) -> FloatArray:
-        """What covariances are multiplied by, entry by entry."""
+        """The factor of each entry of the covariances."""
         return np.outer(self.factors, self.factors)
 
     def to_dict(self) -> dict[str, Any]:
@@ -136,16 +141,16 @@ class PoseStudy:
         return documents.document("poses", content)
 
 
-def _evaluated(predictions: Gaussian, runs: AnyArray | None, limits: LimitOptions) -> Evaluation:
+def _evaluate_poses(predictions: Gaussian, runs: AnyArray | None, limits: LimitOptions) -> Evaluation:
     if runs is not None:
         return evaluate_predictions(predictions, cluster=runs, **limits)
-    seen = "in one run, taken as if its errors did not depend on each other"
+    description = "in one run, taken as if its errors did not depend on each other"
     why = "Errors of one run do depend on each other: give several runs, each in a file of its own."
-    look = Look("one run", seen, condemns=False, acquits=False, why=why)
+    look = Look("one run", description, condemns=False, acquits=False, why=why)
     return Evaluation.of(replace(replace(predictions, parts=()).tally(), look=look), Limits(**limits))
 
 
-def _fixed(predictions: Gaussian, runs: AnyArray | None) -> tuple[Map | None, tuple[str, ...]]:
+def _fix_of(predictions: Gaussian, runs: AnyArray | None) -> tuple[Map | None, tuple[str, ...]]:
     """Find a factor for each axis after which over-confidence is ruled out; means are left where they are."""
     if runs is None:
         return None, ("factors for the covariances need several runs",)
@@ -155,7 +160,7 @@ def _fixed(predictions: Gaussian, runs: AnyArray | None) -> tuple[Map | None, tu
         return None, (f"there are no factors for the covariances: {str(error).splitlines()[0].rstrip('.')}",)
 
 
-def _wide(predictions: Gaussian, convention: Convention) -> tuple[str, ...]:
+def _note_wide_rotations(predictions: Gaussian, convention: Convention) -> tuple[str, ...]:
     """Say where rotations are so uncertain that the tangent space is no longer a good map of them."""
     turns = [i for i, name in enumerate(axis_names(convention)) if name.startswith("rotation")]
     variances = np.diagonal(np.asarray(predictions.spread, dtype=np.float64), axis1=-2, axis2=-1)[..., turns]

@@ -1,4 +1,4 @@
-"""What `recalibrate` found: the map, and what each that was tried does."""
+"""The result of `recalibrate`: the map, and how each map that was tried does on held-out rows."""
 
 import math
 import textwrap
@@ -8,7 +8,7 @@ from typing import Any, final
 from .._steady import steadied
 from .._sums.table_views import frame_of
 from .._types import ArrayLike, By, FloatArray
-from ..judge.display import number
+from ..judge.display import kind_of, number
 from ..judge.evaluation import Evaluation
 from .base import Map
 
@@ -21,7 +21,7 @@ _HEAD = ("map", "NLL", "above best", "ECD", "worst", "ECE", "size", "verdict")
 @final
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a map does on rows that it was not fitted to.
+    """How a map does on rows that it was not fitted to.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Candidate:
     parameters : int
         How many numbers are fitted.
     refusal : str
-        Why the map could not be fitted; empty where it could, and then the numbers above are NaN.
+        Why the map could not be fitted: then the numbers above are NaN. Empty where it could.
     """
 
     name: str
@@ -64,20 +64,20 @@ class Candidate:
 @steadied
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Recalibration:
-    """A map that mends predictions, why it was taken, and what it does to rows that it was not fitted to.
+    """A map that mends predictions, why it was taken, and how it does on rows that it was not fitted to.
 
     Attributes
     ----------
     map : Map
         Fitted to all rows: `apply` it.
     table : tuple of Candidate
-        What was tried: the held-out NLL of each map, and more.
+        The maps that were tried: the held-out NLL of each, and more.
     reason : str
         What was wrong, which map was taken and what it does, in sentences.
     before, after : Evaluation
-        The rows as they were given, and as maps recalibrate them that were fitted to others of them.
+        The rows as they were given, and the same rows recalibrated by maps that were fitted to the other rows.
     warnings : tuple of str
-        What becomes worse; empty where nothing does.
+        Numbers that become worse; empty where none does.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class Recalibration:
         logits : array-like of shape (n,) or (n, K)
             Log-odds or unnormalised log-probabilities, instead of ``y_prob``.
         by : array-like of shape (n,), or mapping of names to such, optional
-            The group of each row; given exactly when groups were fitted.
+            The group of each row: needed if groups were fitted, and only then.
 
         Returns
         -------
@@ -131,7 +131,7 @@ class Recalibration:
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Whose; by default that of pandas where it is installed, else that of Polars.
+            By default pandas where it is installed, else Polars.
 
         Returns
         -------
@@ -159,17 +159,17 @@ class Recalibration:
         return RecalibrationDisplay.from_evaluations(self.before, self.after, figure=figure)
 
     def __repr__(self) -> str:
-        parts = [f"safecal recalibration: {self.before.n} rows, {self.before.family}", *self._paragraphs()]
+        parts = [f"safecal recalibration: {self.before.n} rows, {kind_of(self.before.tally)}", *self._paragraphs()]
         rows = self._rows()
         if len(rows) > 1:
             refused = {c.name for c in self.table if c.refusal}
-            whole = [row for row in rows if row[0] not in refused]
+            fitted_rows = [row for row in rows if row[0] not in refused]
             widths = [
                 max(len(row[0]) for row in rows),
-                *(max(len(row[j]) for row in whole) for j in range(1, len(_HEAD))),
+                *(max(len(row[j]) for row in fitted_rows) for j in range(1, len(_HEAD))),
             ]
             lines = [_refused(row, widths[0]) if row[0] in refused else _line(row, widths) for row in rows]
-            parts.append("\n".join([lines[0], "-" * len(_line(whole[0], widths)), *lines[1:]]))
+            parts.append("\n".join([lines[0], "-" * len(_line(fitted_rows[0], widths)), *lines[1:]]))
             parts.append(
                 "Each map is judged on rows that it was not fitted to. Worst: ECD of the worst\n"
                 "range. Size: how many numbers are fitted."
@@ -182,15 +182,15 @@ class Recalibration:
         return recalibration_html(self.after.verdict, self._paragraphs(wrap=False), self._rows())
 
     def _paragraphs(self, *, wrap: bool = True) -> list[str]:
-        found = [self.reason]
+        paragraphs = [self.reason]
         if self.table:
-            found.append(
+            paragraphs.append(
                 f"Held-out rows: NLL {number(self.before.nll)} before and {number(self.after.nll)} after, "
                 f"{self.before.verdict.decision} before and {self.after.verdict.decision} after. Evaluate the map on "
                 "other rows, too: these chose it."
             )
-        found += [f"Warning: {text}" for text in self.warnings]
-        return [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in found] if wrap else found
+        paragraphs += [f"Warning: {text}" for text in self.warnings]
+        return [textwrap.fill(text, _WIDTH, break_on_hyphens=False) for text in paragraphs] if wrap else paragraphs
 
     def _rows(self) -> list[list[str]]:
         rows = [list(_HEAD)]

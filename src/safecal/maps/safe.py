@@ -1,6 +1,6 @@
 """Any map, and the sharpest temperature after it at which over-confidence is ruled out; reading any map.
 
-That temperature is one of predictions by maps that were not fitted to their rows.
+That temperature is found on predictions that were recalibrated by maps fitted to other rows.
 """
 
 from collections.abc import Hashable, Mapping
@@ -17,19 +17,19 @@ from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions, family_named
 from ..inference.results import Interval
 from .affine import Affine, Vector
-from .base import OPTIONS, Grouping, Map, Rows
+from .base import OPTIONS, FitRows, Grouping, Map
 from .plain import Identity
 from .states import Axes
-from .steps import Step, moved_states, two_columns, values_of
+from .steps import MapStep, log_values_of, moved_states, two_columns
 from .temperature import SafeTemperature, Temperature
 from .two_classes import Beta, Isotonic
 
-__all__ = ["MAPS", "PLAIN", "Safe", "cross_fitted", "folds_of", "from_dict", "kind_of", "read_plain"]
+__all__ = ["MAPS", "PLAIN_MAPS", "Safe", "cross_fitted", "folds_of", "from_dict", "kind_of", "read_plain"]
 
-PLAIN: dict[str, type[Map]] = {
+PLAIN_MAPS: dict[str, type[Map]] = {
     kind._kind: kind for kind in (Identity, Temperature, SafeTemperature, Affine, Beta, Isotonic, Vector, Axes)
 }
-MAPS = (*PLAIN, "safe")
+MAPS = (*PLAIN_MAPS, "safe")
 
 
 @final
@@ -38,13 +38,13 @@ class Safe(Map):
 
     The temperature is chosen on rows that the map was not fitted to, and no row is wasted: each fold is predicted by
     the map fitted to the other folds, the safe temperature is that of all those predictions, and it follows the map
-    fitted to all rows. Where the map is able to mend what is wrong, what comes out is over-confident, on new rows of
-    the same kind, with a probability of about ``alpha`` at most.
+    fitted to all rows. Where the map can mend what is wrong, the recalibrated predictions are over-confident, on new
+    rows of the same kind, with a probability of about ``alpha`` at most.
 
     Parameters
     ----------
     map : Map
-        What is fitted first: `Affine`, `Beta`, `Isotonic`, `Vector`, `Axes`, `safecal.Temperature` or `Identity`.
+        The map to fit first: `Affine`, `Beta`, `Isotonic`, `Vector`, `Axes`, `safecal.Temperature` or `Identity`.
     alpha : float, default 0.05
         Accepted probability that the recalibrated predictions are over-confident; where there are groups, that those
         of any group are.
@@ -116,27 +116,27 @@ class Safe(Map):
         self.sharpen = yes_or_no(sharpen, "sharpen")
         self.shared = yes_or_no(shared, "shared")
 
-    def _fit_rows(self, rows: Rows, grouping: Grouping | None) -> None:
-        whole = self.map._copy()
-        whole._fit_rows(rows, grouping)
+    def _fit_rows(self, rows: FitRows, grouping: Grouping | None) -> None:
+        whole_map = self.map._copy()
+        whole_map._fit_rows(rows, grouping)
         held_out = rows
         if not isinstance(self.map, Identity):
-            held_out = rows._replace(predictions=cross_fitted(whole, rows, grouping, folds_of(rows, self.folds)))
-        self._follow(whole, held_out, grouping)
+            held_out = rows._replace(predictions=cross_fitted(whole_map, rows, grouping, folds_of(rows, self.folds)))
+        self._follow(whole_map, held_out, grouping)
 
-    def _follow(self, whole: Map, held_out: Rows, grouping: Grouping | None) -> None:
+    def _follow(self, whole_map: Map, held_out: FitRows, grouping: Grouping | None) -> None:
         """Let a safe temperature of held-out predictions follow a map that was fitted to all rows."""
         safe = SafeTemperature(self.alpha, sharpen=self.sharpen, shared=self.shared)
         safe._fit_rows(held_out, grouping)
         p = held_out.predictions
-        for one in (whole, safe, self):
-            one.family_, one.classes_, one.n_ = p.family, p.classes, p.n
-        self.map_, self.safe_ = whole, safe
+        for map_ in (whole_map, safe, self):
+            map_.family_, map_.classes_, map_.n_ = p.family, p.classes, p.n
+        self.map_, self.safe_ = whole_map, safe
 
     def _keys(self) -> tuple[Hashable, ...] | None:
         return self.safe_._keys()
 
-    def _steps(self, key: Hashable = None) -> tuple[Step, ...]:
+    def _steps(self, key: Hashable = None) -> tuple[MapStep, ...]:
         return (*self.map_._steps(key), *self.safe_._steps(key))
 
     def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
@@ -170,11 +170,13 @@ class Safe(Map):
             return f"{self.safe_.sentence_.removesuffix('.')}, so that over-confidence is ruled out."
         family = family_named(self.family_)
         number = self.temperature_ if family.mapped == "states" else self.beta_
-        what = f"{family.words.scaled} are multiplied by {number:.3g}"
-        return f"{self.map_.sentence_} Then {what}, so that over-confidence is ruled out."
+        scaled = "log-odds" if family.mapped == "classes" and self.safe_.classes_ == 2 else family.words.scaled
+        return (
+            f"{self.map_.sentence_} Then {scaled} are multiplied by {number:.3g}, so that over-confidence is ruled out."
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document of the options and of what was fitted."""
+        """Return a JSON document of the options and of the fit."""
         if getattr(self, "family_", None) is None:
             unfitted()
         options = {name: getattr(self, name) for name in self._options if name != "map"}
@@ -185,22 +187,22 @@ class Safe(Map):
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        fields = {name: OPTIONS[name] for name in cls._options if name != "map"}
+        options = {name: OPTIONS[name] for name in cls._options if name != "map"}
         parts = {"map": read_plain, "temperature": SafeTemperature.from_dict}
-        found = documents.read(cls._kind, document, fields | parts)
-        inner, safe = found["map"], found["temperature"]
+        fields = documents.read(cls._kind, document, options | parts)
+        inner, safe = fields["map"], fields["temperature"]
         alike = (inner.family_, inner.classes_, inner._keys()) == (safe.family_, safe.classes_, safe._keys())
         documents.every([(alike, "must have a map and a temperature of the same rows")])
-        made = cls(inner._copy(), **{name: found[name] for name in fields})
-        made.map_, made.safe_ = inner, safe
-        made.family_, made.classes_, made.n_ = safe.family_, safe.classes_, safe.n_
-        return made
+        safe_map = cls(inner._copy(), **{name: fields[name] for name in options})
+        safe_map.map_, safe_map.safe_ = inner, safe
+        safe_map.family_, safe_map.classes_, safe_map.n_ = safe.family_, safe.classes_, safe.n_
+        return safe_map
 
     def _numbers(self) -> str:
         return f"{self.map_._numbers()}, then T = {self.temperature_:.4g}"
 
 
-def folds_of(rows: Rows, folds: int) -> IndexArray:
+def folds_of(rows: FitRows, folds: int) -> IndexArray:
     """Return the number of the fold of each row; rows of a cluster stay together. The same rows, the same folds."""
     rng = np.random.default_rng(0)
     if rows.cluster is None:
@@ -209,60 +211,63 @@ def folds_of(rows: Rows, folds: int) -> IndexArray:
     return np.asarray((rng.permutation(len(keys)) % folds)[codes])
 
 
-def cross_fitted(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray) -> Predictions:
-    """Return the rows as maps recalibrate them that were fitted to the other folds; ``map_`` is fitted to all."""
+def cross_fitted(map_: Map, rows: FitRows, grouping: Grouping | None, fold: IndexArray) -> Predictions:
+    """Return each row recalibrated by a map that was fitted to the other folds; ``map_`` is the one fitted to all."""
     p = rows.predictions
-    numbers = [k for k in range(int(fold.max()) + 1) if (fold == k).any()]
-    if len(numbers) < 2:
-        refused("rows of one fold alone cannot be predicted by others", "there must be at least two rows or clusters.")
+    folds = [k for k in range(int(fold.max()) + 1) if (fold == k).any()]
+    if len(folds) < 2:
+        refused(
+            "all rows are in one fold, so that none are left to fit a map to",
+            "there must be at least two rows or clusters.",
+        )
     if p.mapped == "states":
-        return _states(map_, rows, grouping, fold, numbers)
+        return _cross_fitted_states(map_, rows, grouping, fold, folds)
     if p.mapped != "classes":
         raise UnavailableError(f"{p.family} predictions cannot be fitted in part.\n\nHint: use `SafeTemperature`.")
-    z = values_of(p)
-    found = np.empty_like(z)
-    for k in numbers:
+    z = log_values_of(p)
+    mapped = np.empty_like(z)
+    for k in folds:
         inside = np.flatnonzero(fold == k)
-        one = _fitted_without(map_, rows, grouping, fold, k)
-        found[inside] = _each_group(one, z[inside], None if grouping is None else grouping.codes[inside], grouping)
-    return p.with_logits(two_columns(found) if found.ndim == 1 and not p.has_odds else found)
+        fold_map = _fit_without_fold(map_, rows, grouping, fold, k)
+        mapped[inside] = _apply_by_group(
+            fold_map, z[inside], None if grouping is None else grouping.codes[inside], grouping
+        )
+    return p.with_logits(two_columns(mapped) if mapped.ndim == 1 and not p.has_odds else mapped)
 
 
-def _states(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, numbers: list[int]) -> Predictions:
+def _cross_fitted_states(
+    map_: Map, rows: FitRows, grouping: Grouping | None, fold: IndexArray, folds: list[int]
+) -> Predictions:
     p = rows.predictions
     assert isinstance(p, Gaussian)
     bias, factor = np.zeros((rows.n, p.dimension)), np.ones((rows.n, p.dimension))
-    for k in numbers:
-        one = _fitted_without(map_, rows, grouping, fold, k)
+    for k in folds:
+        fold_map = _fit_without_fold(map_, rows, grouping, fold, k)
         for code, key in enumerate((None,) if grouping is None else grouping.keys):
             inside = fold == k if grouping is None else (fold == k) & (grouping.codes == code)
             if inside.any():
-                bias[inside], factor[inside] = one._axes(key)
+                bias[inside], factor[inside] = fold_map._axes(key)
     return moved_states(p, bias, factor)
 
 
-def _fitted_without(map_: Map, rows: Rows, grouping: Grouping | None, fold: IndexArray, k: int) -> Map:
-    outside = np.flatnonzero(fold != k)
-    one = map_._again()
-    some = rows.take(outside)
-    one._fit_rows(some, None if grouping is None else grouping.take(outside))
-    one.family_, one.classes_, one.n_ = rows.predictions.family, rows.predictions.classes, len(outside)
-    return one
+def _fit_without_fold(map_: Map, rows: FitRows, grouping: Grouping | None, fold: IndexArray, k: int) -> Map:
+    others = np.flatnonzero(fold != k)
+    return map_._similar_copy()._fit_checked(rows.take(others), None if grouping is None else grouping.take(others))
 
 
-def _each_group(one: Map, z: FloatArray, codes: IndexArray | None, grouping: Grouping | None) -> FloatArray:
-    found: Any = np.empty_like(z)
+def _apply_by_group(map_: Map, z: FloatArray, codes: IndexArray | None, grouping: Grouping | None) -> FloatArray:
+    mapped: Any = np.empty_like(z)
     for k, key in enumerate((None,) if grouping is None else grouping.keys):
         inside = slice(None) if codes is None else codes == k
         part = z[inside]
-        for step in one._steps(key):
+        for step in map_._steps(key):
             part = step.of(part)
-        found[inside] = part
-    return np.asarray(found)
+        mapped[inside] = part
+    return np.asarray(mapped)
 
 
 def kind_of(document: Any) -> str:
-    """Return the kind of a document, without what all of them begin with; empty for what is none."""
+    """Return the kind of a document without its prefix ``safecal.``; empty where there is no kind."""
     kind = document.get("kind") if isinstance(document, dict) else None
     return kind.removeprefix("safecal.") if isinstance(kind, str) else ""
 
@@ -270,9 +275,9 @@ def kind_of(document: Any) -> str:
 def read_plain(document: Any) -> Map:
     """Read the document of a map that is not `Safe`."""
     kind = kind_of(document)
-    if kind not in PLAIN:
+    if kind not in PLAIN_MAPS:
         documents.refuse("must be the document of a map", kind or type(document).__name__)
-    return PLAIN[kind].from_dict(document)
+    return PLAIN_MAPS[kind].from_dict(document)
 
 
 def from_dict(document: Mapping[str, Any]) -> Map:

@@ -1,7 +1,7 @@
-"""Maximum likelihood with a prior, by Newton steps: of a logistic regression, and of a softmax.
+"""Maximum likelihood: of a logistic regression and of a softmax, by Newton steps, and of one temperature of classes.
 
-The prior is a normal one around "change nothing". It keeps numbers finite where outcomes are separated, and decides
-where the rows do not.
+The first two have a normal prior around "change nothing". It keeps numbers finite where outcomes are separated, and
+decides where the rows do not.
 """
 
 import math
@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from .._types import FloatArray, IndexArray
+from .._checks.arrays import block
+from .._kernels.categorical import gap_moments
+from .._types import AnyArray, FloatArray, IndexArray
+from ..inference.law import LARGEST, SMALLEST, Tilt, fitted
 
-__all__ = ["PRIOR", "Softmax", "logistic", "softmax"]
+__all__ = ["PRIOR", "ClassRows", "GapSums", "Softmax", "logistic", "softmax"]
 
 PRIOR = 0.05  # precision of the normal prior of a slope around 1, and of a shift around 0: a deviation of 4.5
 _STEPS = 100
@@ -39,8 +42,8 @@ def logistic(columns: FloatArray, y: FloatArray, weight: FloatArray | None) -> F
     centre = np.append(np.ones(len(middle)), middle.sum())
     theta = centre
     if len(y) > _MANY:
-        some = np.random.default_rng(0).permutation(len(y))[:_SAMPLE]
-        theta = _logistic(X[some], y[some], None if weight is None else weight[some], centre, centre)
+        sampled = np.random.default_rng(0).permutation(len(y))[:_SAMPLE]
+        theta = _logistic(X[sampled], y[sampled], None if weight is None else weight[sampled], centre, centre)
     theta = _logistic(X, y, weight, centre, theta)
     return np.append(theta[:-1], theta[-1] - theta[:-1] @ middle)
 
@@ -63,9 +66,9 @@ def _logistic(
         hessian = X.T @ (X * (w * p * (1.0 - p))[:, None]) + eye
         step = np.linalg.solve(hessian, gradient)
         share = 1.0
-        while (after := loss(theta - share * step)) > value + 1e-12 * abs(value) and share > 1e-6:
+        while (new_value := loss(theta - share * step)) > value + 1e-12 * abs(value) and share > 1e-6:
             share *= 0.5
-        theta, value = theta - share * step, after
+        theta, value = theta - share * step, new_value
         if np.abs(step).max() <= _CLOSE * (1.0 + np.abs(theta).max()):
             break
     return theta
@@ -79,14 +82,14 @@ class Softmax(NamedTuple):
     variances: tuple[float, float]
 
 
-class _Sums(NamedTuple):
+class _SoftmaxSums(NamedTuple):
     value: float
     gradient: FloatArray
     hessian: FloatArray | None
     curvature: FloatArray  # its diagonal
 
 
-class _Rows:
+class _SoftmaxRows:
     """Log-probabilities of K classes, what happened, and the numbers of each class, one after another."""
 
     def __init__(self, z: FloatArray, y: IndexArray, weight: FloatArray | None, shared: bool) -> None:
@@ -95,21 +98,23 @@ class _Rows:
         self.number: type[np.floating[Any]] = np.float64
         self.steep = _STEEP
 
-    def some(self, index: IndexArray) -> "_Rows":
-        return _Rows(self.z[index], self.y[index], None if self.weight is None else self.weight[index], self.shared)
+    def take(self, index: IndexArray) -> "_SoftmaxRows":
+        return _SoftmaxRows(
+            self.z[index], self.y[index], None if self.weight is None else self.weight[index], self.shared
+        )
 
-    def single(self) -> "_Rows":
+    def single(self) -> "_SoftmaxRows":
         """Return rows without weights, with half of the digits."""
-        found = _Rows(self.z, self.y, None, self.shared)
-        found.number, found.steep = np.float32, _STEEP / 4.0
-        return found
+        rows = _SoftmaxRows(self.z, self.y, None, self.shared)
+        rows.number, rows.steep = np.float32, _STEEP / 4.0
+        return rows
 
     def split(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return weights and shifts."""
         K = self.classes
         return np.full(K, theta[0]) if self.shared else theta[:K], theta[-K:]
 
-    def at(self, theta: FloatArray, dense: bool) -> _Sums:
+    def at(self, theta: FloatArray, dense: bool) -> _SoftmaxSums:
         """Return minus the log-likelihood and its derivatives."""
         K, size = self.classes, len(theta)
         value, gradient, diagonal = 0.0, np.zeros(size), np.zeros(size)
@@ -121,7 +126,7 @@ class _Rows:
         if hessian is not None:
             lower = np.tril(hessian)
             hessian = lower + np.tril(lower, -1).T
-        return _Sums(value, gradient, hessian, diagonal)
+        return _SoftmaxSums(value, gradient, hessian, diagonal)
 
     def _add(
         self, theta: FloatArray, part: slice, gradient: FloatArray, diagonal: FloatArray, hessian: FloatArray | None
@@ -135,7 +140,7 @@ class _Rows:
         if weights.max() > self.steep or weights.min() < 0.0:
             x -= x.max(axis=1, keepdims=True)
         rows, ones = np.arange(len(y)), np.ones(K, dtype=self.number)
-        at = x[rows, y]
+        outcome_logits = x[rows, y]
         p = np.exp(x, out=x)
         total = p @ ones
         p /= total[:, None]
@@ -164,10 +169,10 @@ class _Rows:
             if hessian is not None:
                 hessian[:K, :K] += np.diag(squares) - szp.T @ zp
                 hessian[K:, :K] += np.diag(w @ zp) - share.T @ zp
-        return float(w @ (np.log(total) - at))
+        return float(w @ (np.log(total) - outcome_logits))
 
 
-class _Prior:
+class _SoftmaxPrior:
     """Normal priors: of the mean weight around 1, of weights around their mean, of shifts around 0.
 
     How far weights and shifts differ from class to class is estimated with them, by the moments of what is expected of
@@ -181,25 +186,25 @@ class _Prior:
     def precision(self) -> FloatArray:
         K = self.classes
         size = (1 if self.shared else K) + K
-        found = np.zeros((size, size))
-        found[-K:, -K:] = np.eye(K) / self.shift
+        precision = np.zeros((size, size))
+        precision[-K:, -K:] = np.eye(K) / self.shift
         if self.shared:
-            found[0, 0] = PRIOR
+            precision[0, 0] = PRIOR
         else:
             mean = np.full((K, K), 1.0 / K)
-            found[:K, :K] = (np.eye(K) - mean) / self.weight + PRIOR * mean / K
-        return found * self.unit
+            precision[:K, :K] = (np.eye(K) - mean) / self.weight + PRIOR * mean / K
+        return precision * self.unit
 
-    def pull(self, away: FloatArray) -> FloatArray:
+    def pull(self, from_centre: FloatArray) -> FloatArray:
         """Return the product of the precision and how far numbers are from the centre, without the matrix."""
         K = self.classes
-        found = away / self.shift
+        pull = from_centre / self.shift
         if self.shared:
-            found[0] = PRIOR * away[0]
+            pull[0] = PRIOR * from_centre[0]
         else:
-            mean = away[:K].mean()
-            found[:K] = (away[:K] - mean) / self.weight + PRIOR * mean / K
-        return np.asarray(found * self.unit)
+            mean = from_centre[:K].mean()
+            pull[:K] = (from_centre[:K] - mean) / self.weight + PRIOR * mean / K
+        return np.asarray(pull * self.unit)
 
     def centre(self) -> FloatArray:
         K = self.classes
@@ -207,17 +212,17 @@ class _Prior:
 
     def learn(self, theta: FloatArray, curvature: FloatArray) -> bool:
         """Estimate the variances anew, and tell whether they have settled."""
-        K, (least, most) = self.classes, (s * s for s in _SPREAD)
-        before = self.shift, self.weight
+        K, (smallest, largest) = self.classes, (s * s for s in _SPREAD)
+        variances_before = self.shift, self.weight
 
-        def variance(values: FloatArray, seen: FloatArray, now: float) -> float:
-            rest = 1.0 / (seen / self.unit + 1.0 / now)
-            return min(max(float((np.square(values) + rest).mean()), least), most)
+        def variance(values: FloatArray, seen: FloatArray, variance_before: float) -> float:
+            uncertainty = 1.0 / (seen / self.unit + 1.0 / variance_before)
+            return min(max(float((np.square(values) + uncertainty).mean()), smallest), largest)
 
         self.shift = variance(theta[-K:], curvature[-K:], self.shift)
         if not self.shared:
             self.weight = variance(theta[:K] - theta[:K].mean(), curvature[:K], self.weight)
-        pairs = zip(before, (self.shift, self.weight), strict=True)
+        pairs = zip(variances_before, (self.shift, self.weight), strict=True)
         return all(abs(math.log(a / b)) < 0.05 for a, b in pairs)
 
 
@@ -229,61 +234,61 @@ def softmax(
     ``near`` is a fit to similar rows, from which this one starts. The likeliest numbers are the same; the variances
     settle within the same twentieth.
     """
-    rows = _Rows(z if z.min() >= _FLOOR else np.maximum(z, _FLOOR), y, weight, shared)
-    prior = _Prior(rows.classes, shared, 1.0 if weight is None else float(weight.mean()))
+    rows = _SoftmaxRows(z if z.min() >= _FLOOR else np.maximum(z, _FLOOR), y, weight, shared)
+    prior = _SoftmaxPrior(rows.classes, shared, 1.0 if weight is None else float(weight.mean()))
     theta = prior.centre()
     if near is not None:
         theta = np.concatenate([near.weights[:1] if shared else near.weights, near.shifts])
         prior.shift, prior.weight = near.variances
     elif len(y) > _MANY:
-        some = rows.some(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
-        theta = _nearer(rows, prior, _fitted(some, prior, theta))
-    theta = _fitted(rows, prior, theta, settled=len(y) > _MANY)
+        sampled = rows.take(np.random.default_rng(0).permutation(len(y))[:_SAMPLE])
+        theta = _approach(rows, prior, _fit(sampled, prior, theta))
+    theta = _fit(rows, prior, theta, settled=len(y) > _MANY)
     return Softmax(*rows.split(theta), (prior.shift, prior.weight))
 
 
-def _nearer(rows: _Rows, prior: _Prior, theta: FloatArray) -> FloatArray:
+def _approach(rows: _SoftmaxRows, prior: _SoftmaxPrior, theta: FloatArray) -> FloatArray:
     """Return what two steps with half of the digits lead to, from a start that is near already."""
     if len(theta) > _DENSE or rows.weight is not None:  # weights may be larger than half of the digits hold
         return theta
-    half, precision = rows.single(), prior.precision()
+    single_rows, precision = rows.single(), prior.precision()
     for _ in range(2):
-        here = half.at(theta, dense=True)
-        assert here.hessian is not None
-        step = np.linalg.solve(here.hessian + precision, here.gradient + precision @ (theta - prior.centre()))
+        sums = single_rows.at(theta, dense=True)
+        assert sums.hessian is not None
+        step = np.linalg.solve(sums.hessian + precision, sums.gradient + precision @ (theta - prior.centre()))
         if not np.abs(step).max() < _NEAR:
             break
         theta = np.asarray(theta - step)
     return theta
 
 
-def _fitted(rows: _Rows, prior: _Prior, theta: FloatArray, *, settled: bool = False) -> FloatArray:
+def _fit(rows: _SoftmaxRows, prior: _SoftmaxPrior, theta: FloatArray, *, settled: bool = False) -> FloatArray:
     centre = prior.centre()
     if len(theta) > _DENSE:
-        return _sparse(rows, prior, theta, centre)
-    before, step = math.inf, np.zeros_like(theta)
+        return _fit_many(rows, prior, theta, centre)
+    value_before, step = math.inf, np.zeros_like(theta)
     for _ in range(_STEPS):
-        here = rows.at(theta, dense=True)
-        away = theta - centre
-        value = here.value + 0.5 * float(away @ prior.precision() @ away)
-        if value > before * (1.0 + 1e-12) and np.abs(step).max() > 1e-6:  # too far
+        sums = rows.at(theta, dense=True)
+        from_centre = theta - centre
+        value = sums.value + 0.5 * float(from_centre @ prior.precision() @ from_centre)
+        if value > value_before * (1.0 + 1e-12) and np.abs(step).max() > 1e-6:  # too far
             step *= 0.5
             theta = theta + step
             continue
         if not settled:
-            settled = prior.learn(theta, here.curvature)
+            settled = prior.learn(theta, sums.curvature)
         precision = prior.precision()
-        before = here.value + 0.5 * float(away @ precision @ away)
-        assert here.hessian is not None
-        gradient = here.gradient + precision @ away
-        step = np.asarray(np.linalg.solve(here.hessian + precision, gradient))
+        value_before = sums.value + 0.5 * float(from_centre @ precision @ from_centre)
+        assert sums.hessian is not None
+        gradient = sums.gradient + precision @ from_centre
+        step = np.asarray(np.linalg.solve(sums.hessian + precision, gradient))
         theta = np.asarray(theta - step)
-        if settled and float(gradient @ step) <= 1e-8 * (1.0 + here.value):  # what is left is its square
+        if settled and float(gradient @ step) <= 1e-8 * (1.0 + sums.value):  # what is left is its square
             break
     return theta
 
 
-def _sparse(rows: _Rows, prior: _Prior, theta: FloatArray, centre: FloatArray) -> FloatArray:
+def _fit_many(rows: _SoftmaxRows, prior: _SoftmaxPrior, theta: FloatArray, centre: FloatArray) -> FloatArray:
     """Fit many numbers, without the matrix of second derivatives: roughly until the prior has settled, then closely."""
     curvature = rows.at(theta, dense=False).curvature
     shifts = np.arange(len(theta)) >= len(theta) - rows.classes
@@ -293,9 +298,9 @@ def _sparse(rows: _Rows, prior: _Prior, theta: FloatArray, centre: FloatArray) -
 
         def loss(x: FloatArray) -> tuple[float, FloatArray]:
             t = x * scale  # noqa: B023
-            here, away = rows.at(t, dense=False), t - centre
-            pulled = prior.pull(away)
-            return here.value + 0.5 * float(away @ pulled), (here.gradient + pulled) * scale  # noqa: B023
+            sums, from_centre = rows.at(t, dense=False), t - centre
+            pulled = prior.pull(from_centre)
+            return sums.value + 0.5 * float(from_centre @ pulled), (sums.gradient + pulled) * scale  # noqa: B023
 
         options = {"maxiter": 100 if settled else _ROUGH}
         theta = optimize.minimize(loss, theta / scale, jac=True, method="L-BFGS-B", options=options).x * scale
@@ -304,3 +309,54 @@ def _sparse(rows: _Rows, prior: _Prior, theta: FloatArray, centre: FloatArray) -
         curvature = rows.at(theta, dense=False).curvature
         settled = prior.learn(theta, curvature)
     return theta
+
+
+class GapSums(NamedTuple):
+    """Sums over rows of classes at one beta; a gap is how much less likely a class is than the likeliest one."""
+
+    gaps: FloatArray  # of what happened, in each row; infinite where that was impossible
+    seen: float  # the weighted sum of those of possible rows
+    mass: float
+    mean: float  # of the gaps that are expected, as the next three: w, w**2 and w times their cumulants
+    information: float
+    variance: float
+    third: float
+
+
+class ClassRows(NamedTuple):
+    """Rows of K classes: logits, what happened, and weights where there are any."""
+
+    z: AnyArray
+    happened: IndexArray
+    weight: AnyArray | None
+
+    def take(self, rows: IndexArray | slice) -> "ClassRows":
+        """Return some of the rows."""
+        return ClassRows(self.z[rows], self.happened[rows], None if self.weight is None else self.weight[rows])
+
+    def at(self, beta: float) -> GapSums:
+        """Sum at one beta; a few rows at a time, so that what is made of them stays in a cache."""
+        gaps, totals = np.empty(len(self.z)), np.zeros(6)
+        step = max(1, _BLOCK // self.z.shape[1])
+        for start in range(0, len(self.z), step):
+            rows = slice(start, min(start + step, len(self.z)))
+            moments = gap_moments(self.z[rows], beta)
+            with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
+                gaps[rows] = moments.largest - self.z[np.arange(rows.start, rows.stop), self.happened[rows]]
+            possible = np.isfinite(gaps[rows])
+            w = possible.astype(np.float64) if self.weight is None else possible * block(self.weight, rows)
+            v = w * moments.variance
+            seen = w * np.where(possible, gaps[rows], 0.0)
+            columns = seen, w, w * moments.mean, v, w * v, w * moments.third
+            totals += [column.sum() for column in columns]
+        return GapSums(gaps, *totals.tolist())
+
+    def solved(self, start: float) -> float:
+        """Return the beta at which the mean gap is the one seen, sought from ``start``."""
+        first = self.at(start)
+
+        def at(ratio: float) -> Tilt:
+            sums = first if ratio == 1.0 else self.at(ratio * start)
+            return Tilt(math.nan, sums.mean, start * sums.information, math.nan, math.nan)
+
+        return start * fitted(at, first.seen, SMALLEST / start, LARGEST / start)

@@ -16,13 +16,13 @@ from .._checks.maps import refused, yes_or_no
 from .._types import FloatArray
 from ..families.gaussian import Gaussian
 from ..families.predictions import family_named
-from .base import Rows
+from .base import FitRows
 from .plain import PlainMap
-from .steps import Nothing
+from .steps import Unchanged
 
 __all__ = ["Axes", "FittedAxes"]
 
-FEWEST = 20
+_FEWEST = 20
 _STEPS = 100
 
 
@@ -34,9 +34,9 @@ class FittedAxes:
     Attributes
     ----------
     bias : tuple of float
-        What is added to the means.
+        Correction that is added to the means.
     factor : tuple of float
-        What the standard deviations are multiplied by.
+        Factor of the standard deviations.
     n : int
         How many rows there were.
     """
@@ -51,22 +51,22 @@ class FittedAxes:
         return 2 * len(self.bias)
 
     @property
-    def step(self) -> Nothing:
-        """What is done to classes: states have none."""
-        return Nothing()
+    def step(self) -> Unchanged:
+        """The step on classes: none, since states have no classes."""
+        return Unchanged()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return plain values, for JSON."""
         return {"bias": list(self.bias), "factor": list(self.factor), "n": self.n}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
         bias, factor = documents.read_number, documents.between(0.0, inside=True)
-        fields = {"bias": documents.list_of(bias, 1), "factor": documents.list_of(factor, 1), "n": documents.count(1)}
-        found = documents.record(fields)(content)
-        documents.every([(len(found["bias"]) == len(found["factor"]), "must have a bias and a factor for each axis")])
-        return cls(tuple(found["bias"]), tuple(found["factor"]), found["n"])
+        readers = {"bias": documents.list_of(bias, 1), "factor": documents.list_of(factor, 1), "n": documents.count(1)}
+        fields = documents.record(readers)(content)
+        documents.every([(len(fields["bias"]) == len(fields["factor"]), "must have a bias and a factor for each axis")])
+        return cls(tuple(fields["bias"]), tuple(fields["factor"]), fields["n"])
 
 
 @final
@@ -84,9 +84,9 @@ class Axes(PlainMap[FittedAxes]):
     Attributes
     ----------
     bias_ : ndarray of shape (d,)
-        What is added to the means.
+        Correction that is added to the means.
     factor_ : ndarray of shape (d,)
-        What the standard deviations are multiplied by: above 1 where an axis is over-confident.
+        Factor of the standard deviations: above 1 where an axis is over-confident.
     n_ : int
         Rows it was fitted to.
     groups_ : dict or None
@@ -115,32 +115,32 @@ class Axes(PlainMap[FittedAxes]):
 
     _kind: ClassVar[str] = "axes"
     _options: ClassVar[tuple[str, ...]] = ("bias",)
-    _fields: ClassVar[Mapping[str, Any]] = {"bias": True}
+    _early_defaults: ClassVar[Mapping[str, Any]] = {"bias": True}
 
     def __init__(self, bias: bool = True) -> None:
         self.bias = yes_or_no(bias, "bias")
 
-    def _accepts(self, rows: Rows) -> None:
+    def _accepts(self, rows: FitRows) -> None:
         if not isinstance(rows.predictions, Gaussian):
             hint = "use `Affine`, `Beta` or `Vector` for classes."
             refused(f"Axes is for Gaussian states, and these are {rows.predictions.family} predictions", hint)
 
-    def _fitted(self, rows: Rows, own: Rows) -> FittedAxes:
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> FittedAxes:
         p = rows.predictions
         assert isinstance(p, Gaussian)
-        w = np.ones(p.n) if rows.weight is None else np.asarray(rows.weight, dtype=np.float64)
-        if w.sum() ** 2 / np.square(w).sum() < FEWEST * (1.0 - 1e-9):
-            refused(f"Axes needs at least {FEWEST} rows; got {p.n}", None)
-        A, B, D = _sums(p, w)
+        if rows.worth < _FEWEST * (1.0 - 1e-9):
+            got = f"got {p.n}" if rows.weight is None else f"got weights worth {rows.worth:.3g}"
+            refused(f"Axes needs at least {_FEWEST} rows; {got}", None)
+        A, B, D = _sums(p, rows.weights)
         bias, factor = _likeliest(A, B if self.bias else 0.0 * B, D)
-        return FittedAxes(tuple(bias.tolist()), tuple(factor.tolist()), own.n)
+        return FittedAxes(tuple(bias.tolist()), tuple(factor.tolist()), own_rows.n)
 
     @classmethod
     def _read_fit(cls, content: Any) -> FittedAxes:
         return FittedAxes.from_dict(content)
 
     def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
-        fit = self._one(key)
+        fit = self._fit_of(key)
         return np.array(fit.bias), np.array(fit.factor)
 
     def _is_of_its_family(self) -> bool:
@@ -148,18 +148,18 @@ class Axes(PlainMap[FittedAxes]):
 
     @property
     def bias_(self) -> FloatArray:
-        """What is added to the means."""
+        """The correction that is added to the means."""
         return np.array(self.fit_.bias)
 
     @property
     def factor_(self) -> FloatArray:
-        """What the standard deviations are multiplied by."""
+        """The factor of the standard deviations."""
         return np.array(self.fit_.factor)
 
     @property
     def sentence_(self) -> str:
         """What the map does, in a sentence."""
-        bias, factor = (", ".join(f"{x:.2g}" for x in one) for one in (self.fit_.bias, self.fit_.factor))
+        bias, factor = (", ".join(f"{x:.2g}" for x in numbers) for numbers in (self.fit_.bias, self.fit_.factor))
         return f"Means are moved by {bias}, and standard deviations are multiplied by {factor}."
 
     def _numbers(self) -> str:

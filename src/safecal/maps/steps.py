@@ -1,4 +1,4 @@
-"""What maps do: the one form of classes that they work on, the steps on it, and moves of states.
+"""The steps of maps: the one form of classes that they work on, the functions on it, and moves of states.
 
 Two classes are a column of log-odds, in whichever of its forms they came; more are a column of log-probabilities for
 each. A certainty is infinite, and so is what a map makes of it, unless the map says otherwise.
@@ -24,21 +24,21 @@ from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
 
 __all__ = [
-    "Columns",
-    "Curve",
+    "BetaCurve",
+    "ClassLines",
     "Line",
-    "Nothing",
+    "MapStep",
     "Stairs",
-    "Step",
-    "happened",
+    "Unchanged",
     "log_odds",
     "log_values",
+    "log_values_of",
     "moved_states",
+    "outcome_classes",
     "probabilities",
     "scaled_spread",
     "tempered_columns",
     "two_columns",
-    "values_of",
 ]
 
 _BLOCK = 1 << 16  # elements that fit into a cache
@@ -55,14 +55,14 @@ def log_values(values: AnyArray, name: str) -> FloatArray:
             z = np.log(z)
         z -= np.log(total)
         return z
-    found, ones = np.empty_like(z), np.ones(z.shape[1])
+    log_probabilities, ones = np.empty_like(z), np.ones(z.shape[1])
     step = max(1, _BLOCK // z.shape[1])
     for start in range(0, len(z), step):
         part = slice(start, start + step)
         with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
-            gaps = np.subtract(z[part], z[part].max(axis=1, keepdims=True), out=found[part])
+            gaps = np.subtract(z[part], z[part].max(axis=1, keepdims=True), out=log_probabilities[part])
         gaps -= np.log(np.exp(gaps) @ ones)[:, None]
-    return found
+    return log_probabilities
 
 
 def log_odds(z: FloatArray) -> FloatArray:
@@ -92,7 +92,7 @@ def tempered_columns(z: FloatArray, beta: float) -> FloatArray:
         return np.asarray(beta * (z if z.ndim == 1 else z - z.max(axis=1, keepdims=True)))
 
 
-def values_of(predictions: Predictions) -> FloatArray:
+def log_values_of(predictions: Predictions) -> FloatArray:
     """Return the log-odds or log-probabilities of checked predictions."""
     assert isinstance(predictions, Bernoulli | Categorical)
     values: Any = predictions.values
@@ -101,7 +101,7 @@ def values_of(predictions: Predictions) -> FloatArray:
     return log_odds(log_values(values, "logits" if predictions.logits else "y_prob"))
 
 
-def happened(predictions: Predictions) -> IndexArray:
+def outcome_classes(predictions: Predictions) -> IndexArray:
     """Return the number of the class that happened, row by row."""
     assert isinstance(predictions, Bernoulli | Categorical)
     return np.asarray(predictions.happened, dtype=np.intp)
@@ -112,19 +112,19 @@ def scaled_spread(spread: AnyArray, name: str, factor: FloatArray) -> FloatArray
 
     ``factor`` is a number, one for each axis (d,), or a line for each row, (n, 1) or (n, d).
     """
-    wide = np.asarray(spread, dtype=np.float64)
+    spreads = np.asarray(spread, dtype=np.float64)
     if name in ("std", "var"):
-        if factor.ndim == 2 and wide.ndim == 1:
+        if factor.ndim == 2 and spreads.ndim == 1:
             factor = factor[:, 0]
         elif factor.shape == (1,):  # a state of one axis
             factor = factor[0]
-        return np.asarray(wide * (factor if name == "std" else factor * factor))
+        return np.asarray(spreads * (factor if name == "std" else factor * factor))
     if factor.ndim == 0:
         factor = factor[None]
     if name == "chol":
-        return np.asarray(wide * factor[..., :, None])
-    both = factor[..., :, None] * factor[..., None, :]
-    return np.asarray(wide * both if name == "cov" else wide / both)
+        return np.asarray(spreads * factor[..., :, None])
+    products = factor[..., :, None] * factor[..., None, :]
+    return np.asarray(spreads * products if name == "cov" else spreads / products)
 
 
 def moved_states(p: Gaussian, bias: FloatArray, factor: FloatArray) -> Gaussian:
@@ -132,20 +132,20 @@ def moved_states(p: Gaussian, bias: FloatArray, factor: FloatArray) -> Gaussian:
     mean = np.asarray(p.mean, dtype=np.float64)
     mean = mean + (bias.reshape(-1) if mean.ndim == 1 else bias)
     shape = p.x_true.shape
-    wide = np.asarray(p.spread, dtype=np.float64)
+    spreads = np.asarray(p.spread, dtype=np.float64)
     if p.form in ("std", "var"):
-        wide = np.broadcast_to(wide, shape)
-    elif wide.ndim == 2:
-        wide = np.broadcast_to(wide, (p.n, *wide.shape))
-    return replace(p, mean=mean, spread=scaled_spread(wide, p.form, factor), shared=None, row_labels=None)
+        spreads = np.broadcast_to(spreads, shape)
+    elif spreads.ndim == 2:
+        spreads = np.broadcast_to(spreads, (p.n, *spreads.shape))
+    return replace(p, mean=mean, spread=scaled_spread(spreads, p.form, factor), shared=None, row_labels=None)
 
 
-Numbers = tuple[float, ...]
+_Floats = tuple[float, ...]
 
 _numbers = documents.list_of(documents.read_number, 1)
 
 
-class Step(ABC):
+class MapStep(ABC):
     """One step."""
 
     __slots__ = ()
@@ -165,7 +165,7 @@ class Step(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return plain values, for JSON."""
 
     @classmethod
     @abstractmethod
@@ -175,7 +175,7 @@ class Step(ABC):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Nothing(Step):
+class Unchanged(MapStep):
     """Everything stays as it is."""
 
     @property
@@ -198,7 +198,7 @@ class Nothing(Step):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Line(Step):
+class Line(MapStep):
     """``slope * z + shift``; of K classes, the slope alone."""
 
     slope: float
@@ -227,11 +227,11 @@ class Line(Step):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Columns(Step):
+class ClassLines(MapStep):
     """``weights[k] * log p_k + shifts[k]`` for each class."""
 
-    weights: Numbers
-    shifts: Numbers
+    weights: _Floats
+    shifts: _Floats
     shared: bool = False  # whether all weights are one
 
     @property
@@ -254,19 +254,19 @@ class Columns(Step):
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         weights = documents.list_of(documents.between(0.0), 3)
-        found = documents.record({"weights": weights, "shifts": _numbers, "shared": documents.flag})(content)
+        fields = documents.record({"weights": weights, "shifts": _numbers, "shared": documents.flag})(content)
         documents.every(
             [
-                (len(found["weights"]) == len(found["shifts"]), "must have as many weights as shifts"),
-                (not found["shared"] or len(set(found["weights"])) == 1, "must have one weight where it is shared"),
+                (len(fields["weights"]) == len(fields["shifts"]), "must have as many weights as shifts"),
+                (not fields["shared"] or len(set(fields["weights"])) == 1, "must have one weight where it is shared"),
             ]
         )
-        return cls(tuple(found["weights"]), tuple(found["shifts"]), found["shared"])
+        return cls(tuple(fields["weights"]), tuple(fields["shifts"]), fields["shared"])
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Curve(Step):
+class BetaCurve(MapStep):
     """``a log p - b log(1 - p) + c``."""
 
     a: float
@@ -278,9 +278,9 @@ class Curve(Step):
         return 3
 
     def of(self, z: FloatArray) -> FloatArray:
-        left = special.log_expit(z) if self.a else np.zeros_like(z)  # 0 times an infinite logarithm
-        right = special.log_expit(-z) if self.b else np.zeros_like(z)
-        return np.asarray(self.a * left - self.b * right + self.c)
+        log_p = special.log_expit(z) if self.a else np.zeros_like(z)  # 0 times an infinite logarithm
+        log_not_p = special.log_expit(-z) if self.b else np.zeros_like(z)
+        return np.asarray(self.a * log_p - self.b * log_not_p + self.c)
 
     def to_dict(self) -> dict[str, Any]:
         return {"a": self.a, "b": self.b, "c": self.c}
@@ -288,18 +288,18 @@ class Curve(Step):
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         power = documents.between(0.0)
-        found = documents.record({"a": power, "b": power, "c": documents.read_number})(content)
-        documents.every([(found["a"] + found["b"] > 0.0, "must have a power above 0")])
-        return cls(**found)
+        fields = documents.record({"a": power, "b": power, "c": documents.read_number})(content)
+        documents.every([(fields["a"] + fields["b"] > 0.0, "must have a power above 0")])
+        return cls(**fields)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Stairs(Step):
+class Stairs(MapStep):
     """``values[k]`` from ``starts[k - 1]`` on, up to ``starts[k]``: log-odds that never fall."""
 
-    starts: Numbers
-    values: Numbers
+    starts: _Floats
+    values: _Floats
 
     @property
     def size(self) -> int:
@@ -313,14 +313,14 @@ class Stairs(Step):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        starts = documents.list_of(documents.between(infinite=True))
-        found = documents.record({"starts": starts, "values": _numbers})(content)
-        x, v = found["starts"], found["values"]
+        start = documents.between(infinite=True)
+        fields = documents.record({"starts": documents.list_of(start), "values": _numbers})(content)
+        starts, values = fields["starts"], fields["values"]
         documents.every(
             [
-                (len(v) == len(x) + 1, "must have one value more than starts"),
-                (all(a < b for a, b in pairwise(x)), "must have starts that grow"),
-                (all(a <= b for a, b in pairwise(v)), "must have values that do not fall"),
+                (len(values) == len(starts) + 1, "must have one value more than starts"),
+                (all(a < b for a, b in pairwise(starts)), "must have starts that grow"),
+                (all(a <= b for a, b in pairwise(values)), "must have values that do not fall"),
             ]
         )
-        return cls(tuple(x), tuple(v))
+        return cls(tuple(starts), tuple(values))

@@ -16,9 +16,19 @@ from ..families.predictions import family_named
 from ..inference.bounds import Bounds, inverse
 from ..inference.law import normal_score
 from ..inference.results import Interval
-from .base import Grouping, Rows
-from .inverse_temperature import FEWEST, FEWEST_IN_GROUP, Dependent, Refusal, Tempered, likeliest, safe, tempered, unfit
-from .plain import PlainMap, scaled
+from .base import FitRows, Grouping
+from .inverse_temperature import (
+    FEWEST,
+    FEWEST_IN_GROUP,
+    ClusteredRows,
+    Refusal,
+    TemperedRows,
+    likeliest_beta,
+    safe_beta,
+    temper,
+    why_unfit,
+)
+from .plain import PlainMap, slope_words
 from .steps import Line
 
 __all__ = ["FittedTemperature", "SafeTemperature", "Temperature"]
@@ -60,11 +70,11 @@ class FittedTemperature:
 
     @property
     def step(self) -> Line:
-        """What it does to logits."""
+        """The step on logits."""
         return Line(self.beta, fixed=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return plain values, for JSON."""
         return {"beta": self.beta, "interval": self.interval.to_dict(), "n": self.n}
 
     @classmethod
@@ -75,13 +85,13 @@ class FittedTemperature:
 
 
 class _Tempering(PlainMap[FittedTemperature]):
-    """What both share: everything but the choice of the inverse temperature."""
+    """The base of both: everything but the choice of the inverse temperature."""
 
     @abstractmethod
     def _interval_level(self) -> float:
         """Return the level of the interval for the implied temperature."""
 
-    def _accepts(self, rows: Rows) -> None:
+    def _accepts(self, rows: FitRows) -> None:
         """Take any family: one without a temperature says so itself."""
 
     @classmethod
@@ -104,14 +114,14 @@ class _Tempering(PlainMap[FittedTemperature]):
         return self.fit_.interval
 
     def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
-        return np.zeros(1), np.array(math.sqrt(self._one(key).temperature))
+        return np.zeros(1), np.array(math.sqrt(self._fit_of(key).temperature))
 
     @property
     def sentence_(self) -> str:
         """What the map does, in a sentence."""
         family = family_named(self.family_)
         if family.mapped == "classes":
-            return f"{'Log-odds' if self.classes_ == 2 else 'Logits'} are {scaled(self.beta_)}."
+            return f"{'Log-odds' if self.classes_ == 2 else 'Logits'} are {slope_words(self.beta_)}."
         if family.mapped == "states":
             return f"Covariances are multiplied by {self.temperature_:.2g}."
         return f"Densities are raised to the power {self.beta_:.2g}."
@@ -119,19 +129,19 @@ class _Tempering(PlainMap[FittedTemperature]):
     def _numbers(self) -> str:
         return f"T = {self.temperature_:.4g}"
 
-    def _interval(self, own: Rows, codes: IndexArray | None, rows: Tempered) -> Interval:
-        if codes is None and own.n > _MANY and 0.0 < rows.beta < math.inf:
-            return self._normal_interval(rows)
-        bounds = Bounds(Tally.of_checked(own.predictions, None, own.weight, None, codes))
-        return replace(bounds.temperature(self._interval_level()), value=inverse(rows.beta))
+    def _interval(self, own_rows: FitRows, codes: IndexArray | None, tempered_rows: TemperedRows) -> Interval:
+        if codes is None and own_rows.n > _MANY and 0.0 < tempered_rows.beta < math.inf:
+            return self._normal_interval(tempered_rows)
+        bounds = Bounds(Tally.of_checked(own_rows.predictions, None, own_rows.weight, None, codes))
+        return replace(bounds.temperature(self._interval_level()), value=inverse(tempered_rows.beta))
 
-    def _normal_interval(self, rows: Tempered) -> Interval:
+    def _normal_interval(self, tempered_rows: TemperedRows) -> Interval:
         """Return the interval of so many rows that its ends are normal to four digits, without a tally of them."""
-        information, variance = rows.spread or rows.at(rows.beta)[2:4]
+        information, variance = tempered_rows.spread or tempered_rows.at(tempered_rows.beta)[2:4]
         level = self._interval_level()
         half = normal_score(0.5 - 0.5 * level) * math.sqrt(variance) / information
-        low, high = (inverse(rows.beta + side * half) for side in (1.0, -1.0))
-        return Interval(inverse(rows.beta), low, high, level, "normal")
+        low, high = (inverse(tempered_rows.beta + side * half) for side in (1.0, -1.0))
+        return Interval(inverse(tempered_rows.beta), low, high, level, "normal")
 
 
 @final
@@ -205,22 +215,24 @@ class Temperature(_Tempering):
     def __init__(self, level: float = 0.95) -> None:
         self.level = between(level, "level", 0.0, 1.0)
 
-    def _fitted(self, rows: Rows, own: Rows) -> FittedTemperature:
-        found = tempered(rows.predictions, rows.weight)
-        beta = unfit(found, FEWEST) or likeliest(found)
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> FittedTemperature:
+        tempered_rows = temper(rows.predictions, rows.weight)
+        beta = why_unfit(tempered_rows, FEWEST) or likeliest_beta(tempered_rows)
         if isinstance(beta, Refusal):
             refused(beta.text, beta.hint)
-        return FittedTemperature(beta, self._own_interval(found, rows, own), own.n)
+        return FittedTemperature(beta, self._own_interval(tempered_rows, rows, own_rows), own_rows.n)
 
-    def _own_interval(self, found: Tempered, rows: Rows, own: Rows) -> Interval:
+    def _own_interval(self, tempered_rows: TemperedRows, rows: FitRows, own_rows: FitRows) -> Interval:
         """Return the implied temperature of the rows themselves, without those that a group was lent."""
-        codes = None if own.cluster is None else np.unique(own.cluster, return_inverse=True)[1]
-        nothing = "" if codes is None or codes.max() > 0 else "all rows are of one cluster"
-        if own.weight is not None and not (own.weight > 0).any():
-            nothing = "no row has a weight"
-        if nothing:
-            return Interval(inverse(found.beta), 0.0, math.inf, self.level, f"none: {nothing}")
-        return self._interval(own, codes, found if own is rows else tempered(own.predictions, own.weight))
+        codes = None if own_rows.cluster is None else np.unique(own_rows.cluster, return_inverse=True)[1]
+        why_none = "" if codes is None or codes.max() > 0 else "all rows are of one cluster"
+        if own_rows.weight is not None and not (own_rows.weight > 0).any():
+            why_none = "no row has a weight"
+        if why_none:
+            return Interval(inverse(tempered_rows.beta), 0.0, math.inf, self.level, f"none: {why_none}")
+        if own_rows is not rows:
+            tempered_rows = temper(own_rows.predictions, own_rows.weight)
+        return self._interval(own_rows, codes, tempered_rows)
 
     def _interval_level(self) -> float:
         return self.level
@@ -271,13 +283,13 @@ class SafeTemperature(_Tempering):
     rejected is taken. The test is Student's with the larger of the variance that the model states and the one that is
     seen, so that surprises which are due but have not come yet are counted.
 
-    Nothing can be promised without assumptions, since one row may surprise without bound. At ``alpha=0.05``, and with
+    Nothing can be promised without assumptions, since one row can surprise without bound. At ``alpha=0.05``, and with
     50 to 1000 rows, the rate was at most 5.9 % where a temperature was all that was wrong; up to 7 % with 5 % of wrong
     labels; up to 8 % where 1 % of the rows were confidently random; but 39, 29 and 12 % (50, 200 and 1000 rows) where
     1 % of states had errors five times larger than the others: samples often hold none of those.
     ``tools/validate_recalibration.py`` measures it.
 
-    Rows are taken to be independent, unless ``cluster`` says which are not. Rows of a cluster may then all surprise at
+    Rows are taken to be independent, unless ``cluster`` says which are not. Rows of a cluster can then all surprise at
     once: 30 clusters of 50 rows that do were over-confident in 37 % when taken as independent, and in less than 1 %
     with ``cluster``. The price is a flatter temperature where clusters are few; with fewer than five there is none.
 
@@ -302,56 +314,58 @@ class SafeTemperature(_Tempering):
 
     _kind = "safe_temperature"
     _options = ("alpha", "sharpen", "shared")
-    _fields: ClassVar[Mapping[str, Any]] = {"shared": False}
+    _early_defaults: ClassVar[Mapping[str, Any]] = {"shared": False}
 
     def __init__(self, alpha: float = 0.05, *, sharpen: bool = True, shared: bool = True) -> None:
         self.alpha = between(alpha, "alpha", 0.0, 0.5)
         self.sharpen = yes_or_no(sharpen, "sharpen")
         self.shared = yes_or_no(shared, "shared")
 
-    def _fit_rows(self, rows: Rows, grouping: Grouping | None) -> None:
-        # Groups first: what one of them lacks says more than that all rows lack it.
-        groups = None if grouping is None else self._safe_groups(rows, grouping)
-        self.fit_, self.groups_ = self._fitted(rows, rows), groups
+    def _fit_rows(self, rows: FitRows, grouping: Grouping | None) -> None:
+        # Groups first: an error that names a group says more than one about all rows.
+        groups = None if grouping is None else self._fit_safe_groups(rows, grouping)
+        self.fit_, self.groups_ = self._fit_to(rows, rows), groups
 
-    def _fitted(self, rows: Rows, own: Rows) -> FittedTemperature:
-        found = self._chosen(own, 0)
-        if isinstance(found, Refusal):
-            refused(found.text, found.hint)
-        return found
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> FittedTemperature:
+        fit = self._safe_fit(own_rows, 0)
+        if isinstance(fit, Refusal):
+            refused(fit.text, fit.hint)
+        return fit
 
-    def _safe_groups(self, rows: Rows, grouping: Grouping) -> dict[Hashable, FittedTemperature]:
-        fitted: dict[Hashable, FittedTemperature] = {}
+    def _fit_safe_groups(self, rows: FitRows, grouping: Grouping) -> dict[Hashable, FittedTemperature]:
+        fits: dict[Hashable, FittedTemperature] = {}
         refusals: dict[Hashable, tuple[int, str]] = {}
         for k, key in enumerate(grouping.keys):
-            own = rows.take(np.flatnonzero(grouping.codes == k))
-            if own.weight is not None and not (own.weight > 0).any():
-                found: FittedTemperature | Refusal = Refusal("", None, "their weights are all 0")
+            own_rows = rows.take(np.flatnonzero(grouping.codes == k))
+            if own_rows.weight is not None and not (own_rows.weight > 0).any():
+                fit: FittedTemperature | Refusal = Refusal("", None, "their weights are all 0")
             else:
-                found = self._chosen(own, len(grouping.keys))
-            if isinstance(found, Refusal):
-                refusals[key] = own.n, found.short
+                fit = self._safe_fit(own_rows, len(grouping.keys))
+            if isinstance(fit, Refusal):
+                refusals[key] = own_rows.n, fit.short
             else:
-                fitted[key] = found
+                fits[key] = fit
         if refusals:
             groups_refused(refusals, len(grouping.keys))
-        return fitted
+        return fits
 
-    def _chosen(self, own: Rows, groups: int) -> FittedTemperature | Refusal:
+    def _safe_fit(self, own_rows: FitRows, groups: int) -> FittedTemperature | Refusal:
         """Return the safe temperature of some rows, of one of so many groups, or why there is none."""
-        rows = tempered(own.predictions, own.weight)
-        dependent = codes = None
-        if own.cluster is not None:
-            keys, codes = np.unique(own.cluster, return_inverse=True)
+        tempered_rows = temper(own_rows.predictions, own_rows.weight)
+        clustered = codes = None
+        if own_rows.cluster is not None:
+            keys, codes = np.unique(own_rows.cluster, return_inverse=True)
             if len(keys) < 2:
                 return Refusal("all rows are of one cluster", None, "all its rows are of one cluster")
-            dependent = Dependent(rows, codes, len(keys))
+            clustered = ClusteredRows(tempered_rows, codes, len(keys))
         alpha = self.alpha / max(groups, 1) if self.shared else self.alpha
-        beta = unfit(rows, FEWEST_IN_GROUP if groups else FEWEST) or safe(rows, alpha, dependent)
+        beta = why_unfit(tempered_rows, FEWEST_IN_GROUP if groups else FEWEST) or safe_beta(
+            tempered_rows, alpha, clustered
+        )
         if isinstance(beta, Refusal):
             return beta
         beta = beta if self.sharpen else min(beta, 1.0)
-        return FittedTemperature(beta, self._interval(own, codes, rows), own.n)
+        return FittedTemperature(beta, self._interval(own_rows, codes, tempered_rows), own_rows.n)
 
     def _interval_level(self) -> float:
         return 1.0 - 2.0 * self.alpha

@@ -5,24 +5,23 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy import optimize, special
 
-from .. import documents
 from .._checks.maps import refused
 from .._types import FloatArray
-from .affine import informative, possible
-from .base import Rows
-from .plain import Fitted, PlainMap, checked_classes, said
+from .affine import possible_rows, require_rising
+from .base import FitRows
+from .plain import Fitted, PlainMap, checked_classes, sentence_of
 from .solving import logistic
-from .steps import Curve, Stairs
+from .steps import BetaCurve, Stairs
 
 __all__ = ["Beta", "Isotonic"]
 
 _FEWEST = {"Beta": 30, "Isotonic": 50}  # rows below which they are not fitted
 _LENT = 2.0  # rows with the overall share of positives, in each step
-_LEAST = 3.0  # nats that two steps must explain better than one
+_LEAST_GAIN = 3.0  # nats that two steps must explain better than one
 
 
 @final
-class Beta(PlainMap[Fitted[Curve]]):
+class Beta(PlainMap[Fitted[BetaCurve]]):
     """Bend log-odds: ``a log p - b log(1 - p) + c``, known as beta calibration.
 
     With a = b it is `Affine`. Where a and b differ, predictions near 0 and predictions near 1 are scaled differently:
@@ -43,8 +42,8 @@ class Beta(PlainMap[Fitted[Curve]]):
 
     Notes
     -----
-    The likelihood has a normal prior: a and b around 1, the mean of the log-odds around what it was, each with a
-    standard deviation of 4.5. It needs 30 rows, and refuses what `Affine` refuses.
+    The likelihood has a normal prior: a and b around 1, the mean of the log-odds around its old value, each with a
+    standard deviation of 4.5. It needs 30 rows, and refuses the same rows as `Affine`.
 
     Examples
     --------
@@ -60,25 +59,25 @@ class Beta(PlainMap[Fitted[Curve]]):
 
     _kind: ClassVar[str] = "beta"
 
-    def _accepts(self, rows: Rows) -> None:
+    def _accepts(self, rows: FitRows) -> None:
         super()._accepts(rows)
         two_classes_only(rows, "Beta")
 
-    def _fitted(self, rows: Rows, own: Rows) -> Fitted[Curve]:
-        z, y, w = possible(*checked_classes(rows, _FEWEST["Beta"], "Beta"))
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> Fitted[BetaCurve]:
+        z, y, w = possible_rows(*checked_classes(rows, _FEWEST["Beta"], "Beta"))
         target = y.astype(np.float64)
         columns = np.stack([special.log_expit(z), -special.log_expit(-z)], axis=1)
         a, b, c = logistic(columns, target, w).tolist()
         if a < 0.0 or b < 0.0:  # the likeliest curve that does not fall has one end that is flat
             kept = 1 if a < 0.0 else 0
             slope, c = logistic(columns[:, kept : kept + 1], target, w).tolist()
-            informative(slope)
+            require_rising(slope)
             a, b = (0.0, slope) if a < 0.0 else (slope, 0.0)
-        return Fitted(Curve(a, b, c), own.n)
+        return Fitted(BetaCurve(a, b, c), own_rows.n)
 
     @classmethod
-    def _read_fit(cls, content: Any) -> Fitted[Curve]:
-        return Fitted(**documents.record({"step": Curve.from_dict, "n": documents.count(1)})(content))
+    def _read_fit(cls, content: Any) -> Fitted[BetaCurve]:
+        return Fitted.from_dict(content, BetaCurve.from_dict)
 
     @property
     def a_(self) -> float:
@@ -92,21 +91,23 @@ class Beta(PlainMap[Fitted[Curve]]):
 
     @property
     def c_(self) -> float:
-        """What is added."""
+        """The shift."""
         return self.fit_.step.c
 
     @property
     def sentence_(self) -> str:
         """What the map does, in a sentence."""
         middle = float(self.fit_.step.of(np.zeros(1))[0])
-        where = f"even odds become {special.expit(middle):.2g}"
-        return said(f"small log-odds are multiplied by {self.a_:.2g} and large ones by {self.b_:.2g}", where)
+        middle_words = f"even odds become {special.expit(middle):.2g}"
+        return sentence_of(
+            f"small log-odds are multiplied by {self.a_:.2g} and large ones by {self.b_:.2g}", middle_words
+        )
 
     def _numbers(self) -> str:
         return f"a {self.a_:.3g}, b {self.b_:.3g}, c {self.c_:+.3g}"
 
 
-def two_classes_only(rows: Rows, name: str) -> None:
+def two_classes_only(rows: FitRows, name: str) -> None:
     """Refuse more than two classes."""
     classes = rows.predictions.classes
     if classes != 2:
@@ -154,29 +155,28 @@ class Isotonic(PlainMap[Fitted[Stairs]]):
 
     _kind: ClassVar[str] = "isotonic"
 
-    def _accepts(self, rows: Rows) -> None:
+    def _accepts(self, rows: FitRows) -> None:
         super()._accepts(rows)
         two_classes_only(rows, "Isotonic")
 
-    def _fitted(self, rows: Rows, own: Rows) -> Fitted[Stairs]:
-        z, y, weight = checked_classes(rows, _FEWEST["Isotonic"], "Isotonic")
-        w = np.ones(len(z)) if weight is None else weight
-        w = w / float(w.mean())
-        at, place = np.unique(z, return_inverse=True)
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> Fitted[Stairs]:
+        z, y, _ = checked_classes(rows, _FEWEST["Isotonic"], "Isotonic")
+        w = rows.weights / float(rows.weights.mean())
+        values, place = np.unique(z, return_inverse=True)
         mass = np.bincount(place, weights=w)
         ones = np.bincount(place, weights=w * y)
-        at, mass, ones = at[mass > 0.0], mass[mass > 0.0], ones[mass > 0.0]
+        values, mass, ones = values[mass > 0.0], mass[mass > 0.0], ones[mass > 0.0]
         blocks = optimize.isotonic_regression(ones / mass, weights=mass).blocks
         first = np.asarray(blocks[:-1])
-        first, n, k = _joined(first, np.add.reduceat(mass, first), np.add.reduceat(ones, first))
+        first, n, k = _join_steps(first, np.add.reduceat(mass, first), np.add.reduceat(ones, first))
         rate = float(ones.sum() / mass.sum())
         share = optimize.isotonic_regression((k + _LENT * rate) / (n + _LENT), weights=n).x
-        starts = [_between(at[i - 1], at[i]) for i in first[1:]]
-        return Fitted(Stairs(tuple(starts), tuple(special.logit(share).tolist())), own.n)
+        starts = [_start_between(values[i - 1], values[i]) for i in first[1:]]
+        return Fitted(Stairs(tuple(starts), tuple(special.logit(share).tolist())), own_rows.n)
 
     @classmethod
     def _read_fit(cls, content: Any) -> Fitted[Stairs]:
-        return Fitted(**documents.record({"step": Stairs.from_dict, "n": documents.count(1)})(content))
+        return Fitted.from_dict(content, Stairs.from_dict)
 
     @property
     def starts_(self) -> tuple[float, ...]:
@@ -198,7 +198,7 @@ class Isotonic(PlainMap[Fitted[Stairs]]):
         return f"{len(self.values_)} steps" if len(self.values_) > 1 else "1 step"
 
 
-def _between(low: float, high: float) -> float:
+def _start_between(low: float, high: float) -> float:
     """Return where a step begins: half-way from the last prediction before it, unless that is infinite."""
     if not (np.isfinite(low) and np.isfinite(high)):
         return float(high)
@@ -206,19 +206,19 @@ def _between(low: float, high: float) -> float:
     return float(middle if middle > low else high)
 
 
-def _joined(first: Any, n: FloatArray, k: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
+def _join_steps(first: Any, n: FloatArray, k: FloatArray) -> tuple[Any, FloatArray, FloatArray]:
     """Join neighbouring steps that explain the outcomes hardly better than one."""
     while len(n) > 1:
-        apart = _explained(n, k)
-        loss = apart[:-1] + apart[1:] - _explained(n[:-1] + n[1:], k[:-1] + k[1:])
+        separate = _log_likelihood(n, k)
+        loss = separate[:-1] + separate[1:] - _log_likelihood(n[:-1] + n[1:], k[:-1] + k[1:])
         j = int(loss.argmin())
-        if loss[j] >= _LEAST:
+        if loss[j] >= _LEAST_GAIN:
             break
         n[j], k[j] = n[j] + n[j + 1], k[j] + k[j + 1]
         first, n, k = np.delete(first, j + 1), np.delete(n, j + 1), np.delete(k, j + 1)
     return first, n, k
 
 
-def _explained(n: FloatArray, k: FloatArray) -> FloatArray:
+def _log_likelihood(n: FloatArray, k: FloatArray) -> FloatArray:
     """Return the largest log-likelihood of ``k`` positives among ``n`` rows."""
     return np.asarray(special.xlogy(k, k / n) + special.xlogy(n - k, 1.0 - k / n))

@@ -13,15 +13,13 @@ from .._steady import steadied
 from .._sums.tally import Tally
 from .._types import ArrayLike, By, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, ShapeError
-from ..families.classifier import classifier
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, classifier
 from ..files import schema
 from ..options import Limits
 from .alarm import Alarm
-from .evidence import DETECT, FORMS, Stream
-from .process import blocks
+from .evidence import FORMS, blocks
+from .records import DETECT, Stream, Windows
 from .state import MonitorState
-from .windows import Windows
 
 __all__ = ["Alarm", "Monitor"]
 
@@ -39,8 +37,8 @@ class Monitor(MonitorState):
     once in ``run_length`` rows, on average. After an alarm it is silent until `acknowledge` starts it anew. It looks
     for over-confidence, and on request for under-confidence as well.
 
-    The order rule: a prediction must be fixed before its outcome is known. Rows are taken in as they come; labels may
-    be late, as long as what makes them late is not the outcome.
+    The order rule: a prediction must be fixed before its outcome is known. Rows are taken in as they come; labels can
+    be late, as long as the outcome is not the reason.
 
     Parameters
     ----------
@@ -62,10 +60,10 @@ class Monitor(MonitorState):
     max_windows : int, default 366
         Windows that are kept, and take late batches. The sums of older ones are joined.
     judged_windows : int, default 7
-        The last windows, of which `tally` keeps all sums: tens of kilobytes each in the state. Older ones keep what
-        `windows` shows.
+        The last windows, of which `tally` keeps all sums: tens of kilobytes each in the state. Older ones keep the
+        sums that `windows` shows.
     limits : Limits, optional
-        What a verdict allows: alarms tell their size beside it. Evidence and thresholds do not depend on it.
+        What a verdict allows: alarms compare their size with it. Evidence and thresholds do not depend on it.
     share : float, default 1.0
         The part of ``alpha`` that this monitor has, where others watch other rows of the same model: at most 1.
         ``run_length`` grows by its inverse. `shards` gives each its share.
@@ -108,11 +106,11 @@ class Monitor(MonitorState):
         y_true, y_prob, logits, pos_label, labels, clip
             As in `safecal.evaluate`.
         by : array-like of shape (n,), or mapping of names to such, optional
-            The group of each row, where the monitor is ``grouped``; none may be missing.
+            The group of each row, where the monitor is ``grouped``; none must be missing.
         window : str, optional
             The name of the window that the rows belong to, such as a date. Windows are ordered by name.
         batch : str, optional
-            An id. A batch whose id the window has seen counts no second time.
+            An id. A batch whose id the window has seen before is not counted again.
 
         Returns
         -------
@@ -170,9 +168,9 @@ class Monitor(MonitorState):
                 MissingValueError, "by", "must not be missing", got="none", place=f"row {int(missing.argmax())}",
                 count=(int(missing.sum()), predictions.n), hint='name such rows, for example "unknown".',
             )  # fmt: skip
-        new = [key for key in keys if key not in self._groups]
-        if len(self._groups) + len(new) > MAX_GROUPS:
-            got = f"{len(self._groups) + len(new)}"
+        new_groups = [key for key in keys if key not in self._groups]
+        if len(self._groups) + len(new_groups) > MAX_GROUPS:
+            got = f"{len(self._groups) + len(new_groups)}"
             raise fail(ShapeError, "by", f"must have at most {MAX_GROUPS} different values", got=got)
         return [(key, np.flatnonzero(codes == k)) for k, key in enumerate(keys)]
 
@@ -186,12 +184,12 @@ class Monitor(MonitorState):
         family = predictions.family
         shifts = self._shifts(family)
         for block in blocks(predictions, shifts=shifts):
-            alarms += total.take(block, self._limits_of(None, groups, family), None, window)
+            alarms += total.take(block, self._thresholds_of(None, groups, family), None, window)
         for key, index in parts:
             stream = groups.get(key, Stream())
             groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
             for block in blocks(predictions.take(index), shifts=shifts):
-                alarms += stream.take(block, self._limits_of(key, groups, family), key, window)
+                alarms += stream.take(block, self._thresholds_of(key, groups, family), key, window)
         if window is not None:
             self._windows.add(window, Tally.of(predictions), self._total.process.n, batch)
         self._family, self._total, self._groups, self._looked = family, total, groups, True
@@ -212,10 +210,10 @@ class Monitor(MonitorState):
             self._groups[group] = stream
 
     def shards(self, count: int) -> tuple[Self, ...]:
-        """Return monitors for as many parts of the rows, to be watched apart and merged later.
+        """Return a monitor for each of some parts of the rows, to watch them separately and be merged later.
 
-        Together they have half of the ``alpha`` of this one, and what they are merged into the other half. So the
-        probability that any of them ever raises a false alarm is at most ``alpha``.
+        Together they have half of the ``alpha`` of this one; the monitor that they are merged into has the other half.
+        So the probability that any of them ever raises a false alarm is at most ``alpha``.
 
         Parameters
         ----------
@@ -250,8 +248,8 @@ class Monitor(MonitorState):
         """Take over the rows of another monitor that saw other rows with the same settings.
 
         Evidence adds up. A threshold that is reached only by merging is found at the next update. Shares of ``alpha``
-        add up, too, to at most 1; `risk` tells what all of them spend. Monitors that were not made by `shards` have
-        spent all of ``alpha`` each.
+        add up, too, to at most 1; `risk` is the sum that all of them spend. Monitors that were not made by `shards`
+        have spent all of ``alpha`` each.
 
         Parameters
         ----------
@@ -266,6 +264,9 @@ class Monitor(MonitorState):
             raise MergeError(
                 "monitors must look in the same directions to merge; one of them was begun before there were shifts."
             )
+        together = len(self._groups.keys() | other._groups.keys())
+        if together > MAX_GROUPS:
+            raise MergeError(f"monitors must have at most {MAX_GROUPS} groups together to merge; got {together}.")
         self._windows = self._windows.merged(other._windows)
         self._total = self._total.merged(other._total)
         for key, stream in other._groups.items():
@@ -302,21 +303,25 @@ class Monitor(MonitorState):
             "groups": documents.list_of(_read_group, 0, MAX_GROUPS),
             "windows": Windows.from_dict,
         }
-        later: dict[str, Any] = {
+        later_fields: dict[str, Any] = {
             "detect": documents.choice(*DETECT),
             "judged_windows": documents.count(),
             "limits": Limits.from_dict,
         }
-        later |= {"share": documents.between(1e-9, 1.0), "spent": documents.between(0.0, 1e9), "looked": documents.flag}
-        content = documents.read("monitor", document, settings | state, later)
+        later_fields |= {
+            "share": documents.between(1e-9, 1.0),
+            "spent": documents.between(0.0, 1e9),
+            "looked": documents.flag,
+        }
+        content = documents.read("monitor", document, settings | state, later_fields)
         family, total, groups, windows = (content.pop(name) for name in state)
         spent, looked = content.pop("spent", 0.0), content.pop("looked", total.summary.n > 0)
-        found = cls(**{"judged_windows": windows.judged} | content)
-        given = found._windows
-        found._family, found._total, found._groups, found._windows = family, total, dict(groups), windows
-        found._spent, found._looked = spent, looked
-        found._check(groups, given)
-        return found
+        monitor = cls(**{"judged_windows": windows.judged} | content)
+        windows_as_set = monitor._windows
+        monitor._family, monitor._total, monitor._groups, monitor._windows = family, total, dict(groups), windows
+        monitor._spent, monitor._looked = spent, looked
+        monitor._check(groups, windows_as_set)
+        return monitor
 
     @staticmethod
     def json_schema() -> dict[str, Any]:
@@ -329,13 +334,16 @@ class Monitor(MonitorState):
         """
         return schema("monitor-1", "evaluation-2")
 
-    def _check(self, groups: list[tuple[Hashable, Stream]], given: Windows) -> None:
+    def _check(self, groups: list[tuple[Hashable, Stream]], windows_as_set: Windows) -> None:
         """Refuse a state whose parts are not of the same rows."""
         n, windows = self.summary.n, self._windows
         keys = [key for key, _ in groups]
-        inside = windows.earlier.n + sum(window.summary.n for window in windows.kept.values())
+        rows_in_windows = windows.earlier.n + sum(window.summary.n for window in windows.kept.values())
         documents.every((
-            ((given.most, given.judged) == (windows.most, windows.judged), "must keep as many `windows` as it says"),
+            (
+                (windows_as_set.most, windows_as_set.judged) == (windows.most, windows.judged),
+                "must keep as many `windows` as it says",
+            ),
             ((self._family is None) == (n == 0), "must have a `family` where it has rows, and none where it has none"),
             (
                 n == 0 or not self._total.process.up or self._shifts(self._family),
@@ -350,18 +358,18 @@ class Monitor(MonitorState):
                 all(bool(stream.process.up) == bool(self._total.process.up) for _, stream in groups),
                 "must look at shifts in all `groups`, or in none",
             ),
-            (inside <= n, "must have no more rows in its `windows` than in all"),
+            (rows_in_windows <= n, "must have no more rows in its `windows` than in all"),
         ))  # fmt: skip
 
     def __repr__(self) -> str:
         s = self.summary
         logs = {direction: self.log_e_value(direction) / math.log(10.0) for direction in self.directions}
-        told = f", {self.direction}" if self.direction else ""
+        remarks = f", {self.direction}" if self.direction else ""
         changed = ", changed" if self._total.changes else ""
         names = zip(("over", "under", "up", "down"), logs.values(), strict=False)
-        told += f", risk {self.risk:.3g}" if self.risk > self.alpha * (1.0 + 1e-9) else ""
+        remarks += f", risk {self.risk:.3g}" if self.risk > self.alpha * (1.0 + 1e-9) else ""
         evidence = "log10 e-value " + ", ".join(f"{log:+.2f} {name}" for name, log in names)
-        return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{told}{changed})"
+        return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{remarks}{changed})"
 
 
 def _read_group(value: Any) -> tuple[Hashable, Stream]:

@@ -1,4 +1,4 @@
-"""What a monitor says when it has seen enough, and how large that is beside what a verdict allows."""
+"""The alarm of a monitor, and its size beside the limits of a verdict."""
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -8,14 +8,17 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._sums.scored import Scored
 from .._sums.summary import Summary
 from .._types import AlarmDirection, AlarmKind, FloatArray
 from ..inference.ranges import dimensions
 from ..options import Limits
 from ..visible import visible
-from .process import sums_of
 
-__all__ = ["Alarm", "Size"]
+__all__ = ["COLUMNS", "Alarm", "Size", "size_columns", "size_sums"]
+
+# What is summed for the size that an alarm states; all but the first three are NaN for states and densities.
+COLUMNS = ("n", "excess", "varentropy", "predicted", "observed", "confidence", "correct")
 
 
 @final
@@ -32,8 +35,8 @@ class Size:
     seen, announced, max_ratio : float
         Mistakes made and announced, NaN for states and densities, and how many times as many are safe.
     predicted, observed : float
-        How often the event was said to happen, and how often it did; of the likeliest class where there are more than
-        two, and NaN for states and densities.
+        How often the event was predicted, and how often it happened; with three classes or more that of the likeliest
+        class, and NaN for states and densities.
 
     Examples
     --------
@@ -55,8 +58,8 @@ class Size:
 
     @classmethod
     def of(cls, rows: Summary | Sequence[float] | FloatArray, limits: Limits) -> Self | None:
-        """Read it off a summary, or off the sums of `COLUMNS`; None where they are not known."""
-        sums = sums_of(rows) if isinstance(rows, Summary) else np.asarray(rows)
+        """Read the size off a summary, or off the sums of `COLUMNS`; None where they are not known."""
+        sums = size_sums(rows) if isinstance(rows, Summary) else np.asarray(rows)
         n, excess, varentropy, predicted, observed, confidence, correct = map(float, sums)
         if not n >= 1.0:
             return None
@@ -79,7 +82,7 @@ class Size:
     def __str__(self) -> str:
         if math.isinf(self.ecd):
             return f"ECD infinite, beyond the limit of {self.allowed:.3g}"
-        ecd, allowed = _apart(self.ecd, self.allowed)
+        ecd, allowed = _write_with_limit(self.ecd, self.allowed)
         text = f"ECD {ecd}, {'within' if self.ecd <= self.allowed else 'beyond'} the limit of {allowed}"
         if self.mistaken and self.ecd <= self.allowed:
             text += f", but {self.seen:.0f} mistakes where {self.announced:.3g} were announced, more than"
@@ -88,7 +91,7 @@ class Size:
 
     @property
     def rates(self) -> str:
-        """How often the event happened, and how often it was said to."""
+        """How often the event happened, and how often it was predicted."""
         return f"{_percent(self.observed)} where {_percent(self.predicted)} is predicted"
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,14 +102,14 @@ class Size:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        some, limit = documents.between(0.0, missing=True), documents.between(0.0, inside=True, infinite=True)
+        amount, limit = documents.between(0.0, missing=True), documents.between(0.0, inside=True, infinite=True)
         fields: dict[str, Any] = {"n": documents.count(1), "ecd": documents.numbers}
         fields |= dict.fromkeys(("allowed", "max_ratio"), limit)
-        fields |= dict.fromkeys(("seen", "announced", "predicted", "observed"), some)
+        fields |= dict.fromkeys(("seen", "announced", "predicted", "observed"), amount)
         return cls(**documents.read("size", document, fields))
 
 
-def _apart(value: float, limit: float) -> tuple[str, str]:
+def _write_with_limit(value: float, limit: float) -> tuple[str, str]:
     """Write a value with as many digits as it takes to tell it from its limit."""
     shown = f"{limit:.3g}"
     digits = next((d for d in range(2, 17) if f"{value:.{d}g}" != f"{limit:.{d}g}"), 17)
@@ -115,6 +118,28 @@ def _apart(value: float, limit: float) -> tuple[str, str]:
 
 def _percent(share: float) -> str:
     return f"{100.0 * share:.2g} %" if share < 0.995 else f"{100.0 * share:.3g} %"
+
+
+def size_columns(scored: Scored) -> FloatArray:
+    """Return the columns of some rows, of shape (columns, rows); an impossible outcome is an infinite excess."""
+    columns = np.full((len(COLUMNS), len(scored)), math.nan)
+    columns[0] = 1.0
+    for k, name in enumerate(COLUMNS[1:], start=1):
+        column = getattr(scored, name)
+        if column is not None:
+            columns[k] = column
+    return columns
+
+
+def size_sums(summary: Summary) -> FloatArray:
+    """Return the sums of the same columns, from a summary."""
+    if summary.n == 0:
+        return np.zeros(len(COLUMNS))
+    sums_or_none = (getattr(summary, f"sum_{name}") for name in COLUMNS[1:])
+    sums = np.array([summary.n, *(math.nan if x is None else x for x in sums_or_none)])
+    if summary.n_impossible:
+        sums[1] = math.inf
+    return sums
 
 
 # The words of a diagnosis.
@@ -149,8 +174,8 @@ class Alarm:
         The window of the batch in which the alarm was raised.
     size : Size or None
         How large it is beside the limits of a verdict: of all rows so far, or since the row at which it most likely
-        began; None where that is not known. What sets off an alarm is among the largest there was: of a change, the
-        first rows overstate it.
+        began; None where that is not known. The rows that set off an alarm are among the worst: the first rows after
+        a change overstate its size.
 
     Examples
     --------
@@ -185,11 +210,13 @@ class Alarm:
         return f"{text}{rates}: {self.size}"
 
     def __str__(self) -> str:
-        who = "" if self.group is None else f"{visible(str(self.group))}: "
-        where = "" if self.window is None else f" (window {visible(self.window)})"
-        found, asked = (_readable(x) for x in (self.log_e_value, self.log_threshold))
+        group_words = "" if self.group is None else f"{visible(str(self.group))}: "
+        window_words = "" if self.window is None else f" (window {visible(self.window)})"
+        reached, threshold = (_readable(x) for x in (self.log_e_value, self.log_threshold))
         ends = ":" if self.size is None else ";"
-        return f"{who}{self.what}{ends} e-value {found} at row {self.row}, threshold {asked}{where}"
+        return (
+            f"{group_words}{self.what}{ends} e-value {reached} at row {self.row}, threshold {threshold}{window_words}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -202,7 +229,7 @@ class Alarm:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read a document that `to_dict` wrote, now or before sizes were told."""
+        """Read a document that `to_dict` wrote, now or before there were sizes."""
         fields = {
             "alarm_kind": documents.choice("since the start", "change"),
             "direction": documents.choice(*_WORDS),
@@ -213,9 +240,9 @@ class Alarm:
             "began": documents.count(),
             "window": documents.optional(documents.text),
         }
-        found = documents.read("alarm", document, fields, {"size": documents.optional(Size.from_dict)})
-        documents.every([(found["began"] <= found["row"], "must have begun no later than at its `row`")])
-        return cls(kind=found.pop("alarm_kind"), **found)
+        content = documents.read("alarm", document, fields, {"size": documents.optional(Size.from_dict)})
+        documents.every([(content["began"] <= content["row"], "must have begun no later than at its `row`")])
+        return cls(kind=content.pop("alarm_kind"), **content)
 
 
 def _readable(log: float) -> str:

@@ -1,4 +1,4 @@
-"""What a monitor knows, and can be asked: sums, evidence, thresholds, windows."""
+"""The state of a monitor, and its answers: sums, evidence, thresholds, windows."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,16 +19,15 @@ from ..families.predictions import family_named
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
 from ..options import Limits
-from .evidence import DETECT, FORMS, Stream, Thresholds
-from .process import shares
-from .windows import Windows
+from .evidence import FORMS, shares
+from .records import DETECT, Stream, Thresholds, Windows
 
 __all__ = ["MonitorState"]
 
 
 @steadied
 class MonitorState(ABC):
-    """Settings, sums and evidence of a monitor, and what it answers about them. `Monitor` takes rows in."""
+    """Settings, sums and evidence of a monitor, and its answers about them. `Monitor` takes rows in."""
 
     __slots__ = (
         "_family",
@@ -76,7 +75,7 @@ class MonitorState(ABC):
         self._total = Stream()
         self._groups: dict[Hashable, Stream] = {}
 
-    def _limits_of(self, key: Hashable, groups: Mapping[Hashable, Stream], family: str | None) -> Thresholds:
+    def _thresholds_of(self, key: Hashable, groups: Mapping[Hashable, Stream], family: str | None) -> Thresholds:
         share = self.share
         if self.grouped:
             place = 1 if key is None else list(groups).index(key) + 1
@@ -141,7 +140,7 @@ class MonitorState(ABC):
         if group is None:
             return self._total
         if group not in self._groups:
-            raise fail(OptionError, "group", "must be one that has appeared", got=show(group))
+            raise fail(OptionError, "group", "must be a group that has appeared", got=show(group))
         return self._groups[group]
 
     def log_e_value(self, direction: AlarmDirection = "over-confident", *, group: Hashable = None) -> float:
@@ -198,7 +197,7 @@ class MonitorState(ABC):
         return -math.inf if stream.other is None else stream.other.log_e_value(self.form)
 
     def threshold(self, *, group: Hashable = None) -> Thresholds:
-        """Return what it takes to raise an alarm, after the correction for directions and groups.
+        """Return the thresholds at which alarms are raised, after the correction for directions and groups.
 
         Parameters
         ----------
@@ -212,7 +211,7 @@ class MonitorState(ABC):
             and ``log_run_length`` for each detector.
         """
         self.stream(group)
-        return self._limits_of(group, self._groups, self._family)
+        return self._thresholds_of(group, self._groups, self._family)
 
     def windows(self, level: float = 0.95) -> dict[str, tuple[Summary, Interval]]:
         """Return the summary of each window that is kept, with the interval of its ECD.
@@ -229,8 +228,8 @@ class MonitorState(ABC):
         """
         fraction(level, "level")
         kept = {name: window.summary for name, window in sorted(self._windows.kept.items())}
-        found = intervals_from_sums(as_sums(list(kept.values())), level)
-        return {name: (summary, at) for (name, summary), at in zip(kept.items(), found, strict=True)}
+        intervals = intervals_from_sums(as_sums(list(kept.values())), level)
+        return {name: (summary, interval) for (name, summary), interval in zip(kept.items(), intervals, strict=True)}
 
     def to_frame(self, library: str | None = None, *, level: float = 0.95) -> Any:
         """Return the windows that are kept as a DataFrame, one row each, in order.
@@ -238,7 +237,7 @@ class MonitorState(ABC):
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Whose; by default that of pandas where it is installed, else that of Polars.
+            By default pandas where it is installed, else Polars.
         level : float, default 0.95
             Level of each interval by itself, as in `windows`.
 
@@ -247,11 +246,11 @@ class MonitorState(ABC):
         pandas.DataFrame or polars.DataFrame
             ``window``, ``n``, ``n_impossible``, ``ecd``, ``ecd_low`` and ``ecd_high``.
         """
-        found = self.windows(level)
-        sums, ends = ([pair[j] for pair in found.values()] for j in (0, 1))
-        columns: dict[str, list[Any]] = {"window": list(found)}
-        columns |= {name: [getattr(s, name) for s in sums] for name in ("n", "n_impossible", "ecd")}
-        columns |= {f"ecd_{name}": [getattr(at, name) for at in ends] for name in ("low", "high")}
+        windows = self.windows(level)
+        summaries, intervals = ([pair[j] for pair in windows.values()] for j in (0, 1))
+        columns: dict[str, list[Any]] = {"window": list(windows)}
+        columns |= {name: [getattr(s, name) for s in summaries] for name in ("n", "n_impossible", "ecd")}
+        columns |= {f"ecd_{name}": [getattr(interval, name) for interval in intervals] for name in ("low", "high")}
         return frame_of(columns, library)
 
     def last_window(self, level: float = 0.95) -> tuple[str, Summary, Interval] | None:
@@ -280,7 +279,7 @@ class MonitorState(ABC):
         Parameters
         ----------
         since : int, default 0
-            Only those of whose rows none came before this one, counted from 0.
+            Only windows all of whose rows came at this row or later, counted from 0.
 
         Returns
         -------
@@ -315,13 +314,13 @@ class MonitorState(ABC):
         """
         kept = self._windows.kept
         name = max(list(kept), default=None) if window is None else window  # a copy, as in `last_window`
-        found = None if name is None or name not in kept else kept[name].tally
-        if found is None:
+        tally = None if name is None or name not in kept else kept[name].tally
+        if tally is None:
             judged = [name for name in sorted(kept) if kept[name].tally is not None]
             rule = f"must be one of the last {self._windows.judged}, which keep all their sums"
             have = f"there are {show(judged[0])} to {show(judged[-1])}." if judged else "there is none yet."
             raise fail(OptionError, "window", rule, got=show(window), hint=f"{have} `judged_windows` keeps more.")
-        return found
+        return tally
 
     def window_of(self, row: int) -> str | None:
         """Return the window in which a row arrived, where it is kept.

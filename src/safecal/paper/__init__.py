@@ -5,15 +5,13 @@ Models", arXiv 2502.14545. ``safecal paper --help`` offers the same on the comma
 stability promise.
 """
 
+from .cells import beside
 from .column_checks import ColumnCheck, check_column, checks_text
-from .draws import Match, find_draws
+from .demonstrations import Modelled, StateCase, models_text, nees_demonstration, nees_text, three_models
 from .figures import ECDRange, ecd_range, paper_figures, write_figures
-from .layout import beside
-from .models import Modelled, models_text, three_models
-from .nees import StateCase, nees_demonstration, nees_text
 from .pages import read_study, study_text, write_study
-from .published import PublishedColumn, published_table1, published_table2
-from .readings import joint_reading, readings_text
+from .processes import Match, find_draws
+from .published import PublishedColumn, joint_reading, published_table1, published_table2, readings_text
 from .real_models import RealModel, Table2, table2, table2_models, write_table2
 from .simulated_table import Replications, Table1, replicate_table1, table1
 from .simulation import Simulation, paper_draws, simulate

@@ -14,7 +14,6 @@ import numpy as np
 from scipy import optimize, special
 
 from .._types import BoolArray, FloatArray
-from .layout import rule
 from .published import BINS, PublishedColumn
 
 __all__ = ["ColumnCheck", "check_column", "checks_text"]
@@ -101,18 +100,18 @@ def check_column(column: PublishedColumn) -> ColumnCheck:
     values, rounding = column.values, column.rounding
     full = ~np.isnan(values[0, :BINS])
     places = np.flatnonzero(full)
-    bins, off = values[:, :BINS][:, full], rounding[:, :BINS][:, full]
-    sums, off_sums = values[:, BINS], rounding[:, BINS]
+    bins, bins_rounding = values[:, :BINS][:, full], rounding[:, :BINS][:, full]
+    sums, sums_rounding = values[:, BINS], rounding[:, BINS]
     shares, observed = np.full((2, BINS, 2), np.nan)
     for k, place in enumerate(places):
-        shares[place] = _range(bins, off, sums, off_sums, np.arange(len(places)) == k)
+        shares[place] = _range(bins, bins_rounding, sums, sums_rounding, np.arange(len(places)) == k)
         observed[place] = _observed(int(place), values[1:, place], rounding[1:, place])
     return ColumnCheck(
         column.name,
         bool(np.array_equal(np.abs(bins[1]), bins[0])),
         _misfit(bins, sums),
         shares,
-        _range(bins, off, sums, off_sums, np.isin(places, (0, BINS - 1))),
+        _range(bins, bins_rounding, sums, sums_rounding, np.isin(places, (0, BINS - 1))),
         observed,
         tuple(int(place) + 1 for place in places if np.isnan(observed[place, 0])),
     )
@@ -120,43 +119,43 @@ def check_column(column: PublishedColumn) -> ColumnCheck:
 
 def _range(
     cells: FloatArray,
-    off: FloatArray | float,
+    rounding: FloatArray | float,
     target: FloatArray,
-    off_target: FloatArray,
-    wanted: FloatArray | BoolArray,
+    target_rounding: FloatArray,
+    counted: FloatArray | BoolArray,
 ) -> tuple[float, float]:
-    """Return the least and the most that weights can put on the wanted columns, when they give the target.
+    """Return the least and the most that weights can put on the counted columns, when they give the target.
 
-    ``off`` and ``off_target`` are the most by which cells and target may be rounded. Whatever the weights, the true
-    mean lies within the weighted mean of ``off``, so the program stays linear.
+    ``rounding`` and ``target_rounding`` are the most by which cells and target may be rounded. Whatever the weights,
+    the true mean lies within the weighted mean of ``rounding``, so the program stays linear.
     """
     ends = []
     for sign in (1.0, -1.0):
-        found = optimize.linprog(
-            sign * np.asarray(wanted, dtype=float),
-            A_ub=np.vstack([cells - off, -cells - off]),
-            b_ub=np.concatenate([off_target + target, off_target - target]),
+        program = optimize.linprog(
+            sign * np.asarray(counted, dtype=float),
+            A_ub=np.vstack([cells - rounding, -cells - rounding]),
+            b_ub=np.concatenate([target_rounding + target, target_rounding - target]),
             A_eq=np.ones((1, cells.shape[1])),
             b_eq=[1.0],
             bounds=(0.0, 1.0),
         )
-        ends.append(sign * float(found.fun) if found.status == 0 else np.nan)
+        ends.append(sign * float(program.fun) if program.status == 0 else np.nan)
     return ends[0] + 0.0, ends[1] + 0.0  # no minus zero
 
 
 def _misfit(cells: FloatArray, target: FloatArray) -> float:
     """Return the smallest deviation from the target that some weights achieve."""
     size = cells.shape[1]
-    one = np.ones((len(cells), 1))
-    found = optimize.linprog(
+    ones = np.ones((len(cells), 1))
+    program = optimize.linprog(
         np.eye(size + 1)[size],
-        A_ub=np.vstack([np.hstack([cells, -one]), np.hstack([-cells, -one])]),
+        A_ub=np.vstack([np.hstack([cells, -ones]), np.hstack([-cells, -ones])]),
         b_ub=np.concatenate([target, -target]),
         A_eq=np.append(np.ones(size), 0.0)[None, :],
         b_eq=[1.0],
         bounds=(0.0, None),
     )
-    return float(found.fun)
+    return float(program.fun)
 
 
 def _observed(place: int, cells: FloatArray, rounding: FloatArray) -> tuple[float, float]:
@@ -170,12 +169,12 @@ def _observed(place: int, cells: FloatArray, rounding: FloatArray) -> tuple[floa
     return _range(rows, 0.0, cells, rounding, np.repeat([0.0, 1.0], len(p)))
 
 
-def checks_text(found: Iterable[ColumnCheck]) -> str:
+def checks_text(checks: Iterable[ColumnCheck]) -> str:
     """Return the checks of several blocks as text.
 
     Parameters
     ----------
-    found : iterable of ColumnCheck
+    checks : iterable of ColumnCheck
         From `check_column`.
 
     Returns
@@ -193,10 +192,10 @@ def checks_text(found: Iterable[ColumnCheck]) -> str:
     """
     head = f"{'block':<16}{'|ESCE| = ECE':>13}{'sums fit':>10}{'impossible bins':>17}"
     head += f"{'share of rows in bins 1 and 10':>33}"
-    lines = [head, rule(len(head))]
-    for one in found:
-        fits = "yes" if one.sums else f"off by {one.misfit:.4f}"
-        bad = ", ".join(map(str, one.impossible_bins)) or "none"
-        outer = f"{one.outer[0]:.3f} to {one.outer[1]:.3f}"
-        lines.append(f"{one.name:<16}{'yes' if one.signs else 'no':>13}{fits:>10}{bad:>17}{outer:>33}")
+    lines = [head, "-" * len(head)]
+    for check in checks:
+        fits = "yes" if check.sums else f"off by {check.misfit:.4f}"
+        impossible = ", ".join(map(str, check.impossible_bins)) or "none"
+        outer = f"{check.outer[0]:.3f} to {check.outer[1]:.3f}"
+        lines.append(f"{check.name:<16}{'yes' if check.signs else 'no':>13}{fits:>10}{impossible:>17}{outer:>33}")
     return "\n".join(lines)

@@ -10,7 +10,6 @@ from .. import documents
 from ..errors import FileError
 from ..files import parsed_json, write_atomically
 from .column_checks import check_column
-from .layout import rule
 from .published import published_table1
 from .study import CLIPS, ON_LOGIT, ON_PROBABILITY, Score, Study
 
@@ -33,14 +32,14 @@ def study_text(study: Study) -> str:
         The candidates in the order of their fit.
     """
     head = f"{'process':<38}{'estimate':<26}{'χ², σ = .5':>11}{'σ = 2':>8}{'p-value':>9}{'cells':>7}"
-    lines = [head, rule(len(head))]
-    for one in sorted(study.scores, key=lambda s: (-s.agreeing, sum(s.chi2))):
-        chi2 = f"{_large(one.chi2[0]):>11}{_large(one.chi2[1]):>8}"
-        lines.append(f"{one.name:<38}{one.formula:<26}{chi2}{_p(one.p_value):>9}{one.agreeing:>4}/66")
+    lines = [head, "-" * len(head)]
+    for score in sorted(study.scores, key=lambda s: (-s.agreeing, sum(s.chi2))):
+        chi2 = f"{_large(score.chi2[0]):>11}{_large(score.chi2[1]):>8}"
+        lines.append(f"{score.name:<38}{score.formula:<26}{chi2}{_p(score.p_value):>9}{score.agreeing:>4}/66")
     best = study.matches[0]
-    found = f"{best.generator}({best.seed}), {best.order}: {best.agreeing} of 33 cells without noise"
+    closest = f"{best.generator}({best.seed}), {best.order}: {best.agreeing} of 33 cells without noise"
     lines += ["", f"χ² of 23 cells each, {study.replications} replications. Cells: equal to the printed digits."]
-    return "\n".join([*lines, f"The closest draws of {study.seeds} seeds: {found}."])
+    return "\n".join([*lines, f"The closest draws of {study.seeds} seeds: {closest}."])
 
 
 def write_study(folder: str | os.PathLike[str], study: Study) -> tuple[Path, Path]:
@@ -97,8 +96,8 @@ def page_with(text: str, study: Study) -> str:
         begin, end = markers(name)
         if begin not in text or end not in text:
             raise FileError(f"the page lacks the markers {begin} and {end}.")
-        before, rest = text.split(begin)
-        text = f"{before}{begin}\n\n{render(study)}\n\n{end}{rest.split(end)[1]}"
+        text_before, text_after = text.split(begin)
+        text = f"{text_before}{begin}\n\n{render(study)}\n\n{end}{text_after.split(end)[1]}"
     return text
 
 
@@ -106,7 +105,7 @@ def _candidates(study: Study) -> str:
     head = ["process", "estimate", "fitted", "χ²", "uncorrelated χ²", "p-value", "ECE", "ECD", "outer share", "cells"]
     published = published_table1()[1:]
     outer = [check_column(column).outer for column in published]
-    first = [
+    published_line = [
         "**published**",
         "",
         "",
@@ -116,8 +115,8 @@ def _candidates(study: Study) -> str:
         _pair(c.ece[-1] for c in published),
         _pair(c.ecd[-1] for c in published),
     ]
-    lines = [[*first, _pair(f"{low:.3f} to {high:.3f}" for low, high in outer), "66"]]
-    lines += [_line(one, bold=one == study.best) for one in study.scores]
+    lines = [[*published_line, _pair(f"{low:.3f} to {high:.3f}" for low, high in outer), "66"]]
+    lines += [_line(score, bold=score == study.best) for score in study.scores]
     text = (
         "Each pair is for σ = 0.5 / σ = 2. χ² is the squared distance of 23 published cells (ESCE and ECD of ten bins, "
         f"three weighted sums) from their mean over {study.replications} simulations of 10 000 rows, in the covariance "
@@ -128,19 +127,19 @@ def _candidates(study: Study) -> str:
     return f"{text}\n\n{_table(head, lines)}"
 
 
-def _line(one: Score, bold: bool) -> list[str]:
+def _line(score: Score, bold: bool) -> list[str]:
     cells = [
-        f"**{one.name}**" if bold else one.name,
-        one.formula,
-        str(one.fitted or ""),
-        _pair(map(_large, one.chi2)),
-        _pair(map(_large, one.plain)),
-        _p(one.p_value),
-        _pair(f"{x:.4f}" for x in one.ece),
-        _pair(f"{x:.4f}" for x in one.ecd),
-        _pair(f"{x:.3f}" for x in one.outer),
+        f"**{score.name}**" if bold else score.name,
+        score.formula,
+        str(score.fitted or ""),
+        _pair(map(_large, score.chi2)),
+        _pair(map(_large, score.plain)),
+        _p(score.p_value),
+        _pair(f"{x:.4f}" for x in score.ece),
+        _pair(f"{x:.4f}" for x in score.ecd),
+        _pair(f"{x:.3f}" for x in score.outer),
     ]
-    return [*cells, f"**{one.agreeing}**" if bold else str(one.agreeing)]
+    return [*cells, f"**{score.agreeing}**" if bold else str(score.agreeing)]
 
 
 def _blends(study: Study) -> str:
@@ -190,5 +189,5 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, list | tuple) else value

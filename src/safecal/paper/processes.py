@@ -1,10 +1,14 @@
-"""Candidate processes: what a script might have done where the paper says "noise is added to the log-odds".
+"""What might have made Table 1: candidate processes, and the random numbers that they draw from.
 
-Each draws true log-odds ``u'``, noise and labels, and makes an estimate of them. ``L`` is the logistic function, ``W``
-one half, ``ε`` normal noise with the standard deviation that Table 1 names.
+The paper says that noise is added to the log-odds; a script might have done something else. A candidate draws true
+log-odds ``u'``, noise and labels, and makes an estimate of them. ``L`` is the logistic function, ``W`` one half, ``ε``
+normal noise with the standard deviation that Table 1 names.
+
+The column without noise is the same for every candidate, and the text says how it is made. So each seed of a generator
+gives one such column, and the published one is either it or not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -12,10 +16,13 @@ import numpy as np
 from scipy import special
 
 from .._types import FloatArray
+from .cells import cells_of
+from .published import BINS, published_table1
 from .simulation import CLIP, Draws
 
-__all__ = ["CANDIDATES", "Candidate", "blend", "draw"]
+__all__ = ["CANDIDATES", "N", "Candidate", "Match", "blend", "draw", "find_draws"]
 
+N = 10_000  # rows of each simulation
 W = 0.5
 Pair: TypeAlias = tuple[FloatArray, FloatArray]  # probability and log-odds
 Noise: TypeAlias = tuple[FloatArray, ...]
@@ -48,15 +55,15 @@ def _student(draws: Draws, n: int, sd: float) -> Noise:
 
 
 def _label(raw: FloatArray, *_: FloatArray) -> FloatArray:
-    found: FloatArray = L(W * raw)
-    return found
+    chance: FloatArray = L(W * raw)
+    return chance
 
 
 def _logit(estimate: Callable[..., FloatArray]) -> Callable[..., Pair]:
     """An estimate that is made as log-odds."""
 
-    def pair(*given: FloatArray) -> Pair:
-        log_odds = estimate(*given)
+    def pair(*raw_and_noise: FloatArray) -> Pair:
+        log_odds = estimate(*raw_and_noise)
         return L(log_odds), log_odds
 
     return pair
@@ -65,8 +72,8 @@ def _logit(estimate: Callable[..., FloatArray]) -> Callable[..., Pair]:
 def _clipped(estimate: Callable[..., FloatArray], clip: float = CLIP) -> Callable[..., Pair]:
     """An estimate that is made as a probability, and moved into [clip, 1 - clip]."""
 
-    def pair(*given: FloatArray) -> Pair:
-        p = np.clip(estimate(*given), clip, 1.0 - clip)
+    def pair(*raw_and_noise: FloatArray) -> Pair:
+        p = np.clip(estimate(*raw_and_noise), clip, 1.0 - clip)
         return p, special.logit(p)
 
     return pair
@@ -124,9 +131,9 @@ def blend(a: float, b: float, clip: float = CLIP) -> Candidate:
 
 def _renormalised(raw: FloatArray, e: FloatArray, f: FloatArray) -> FloatArray:
     p = L(W * raw)
-    zero, one = (np.clip(x, CLIP, 1.0 - CLIP) for x in (1.0 - p + e, p + f))
-    found: FloatArray = one / (zero + one)
-    return found
+    negative, positive = (np.clip(x, CLIP, 1.0 - CLIP) for x in (1.0 - p + e, p + f))
+    renormalised: FloatArray = positive / (negative + positive)
+    return renormalised
 
 
 def _five_percent(raw: FloatArray, *_: FloatArray) -> FloatArray:
@@ -177,3 +184,79 @@ CANDIDATES = (
     Candidate("on both, clipped at 1e-6", "clip(L(u + ε) + ε)", _clipped(lambda r, e: L(W * r + e) + e, 1e-6)),
     Candidate("on both, the same noise", "clip(L(u + ε) + ε)", _clipped(lambda r, e: L(W * r + e) + e)),
 )
+
+_GENERATORS: dict[str, Callable[[int], Draws]] = {
+    "np.random.seed": np.random.RandomState,
+    "np.random.default_rng": np.random.default_rng,
+}
+_ORDERS = ("u', binomial", "u', uniform < p", "u', ε, binomial", "u', ε, uniform < p")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A seed, and how close its draws come to the published column without noise.
+
+    Attributes
+    ----------
+    seed : int
+        The seed.
+    generator : str
+        Which of NumPy's generators.
+    order : str
+        What is drawn, in which order.
+    largest : float
+        The largest deviation of an ESCE of the ten bins from the published one.
+    agreeing : int
+        Of the 33 cells, how many come out to the printed digits.
+
+    Examples
+    --------
+    >>> from safecal.paper import find_draws
+    >>> find_draws([99])[0].order
+    "u', binomial"
+    """
+
+    seed: int
+    generator: str
+    order: str
+    largest: float
+    agreeing: int
+
+
+def find_draws(seeds: Iterable[int]) -> tuple[Match, ...]:
+    """Look for the random numbers behind the published column without noise.
+
+    Parameters
+    ----------
+    seeds : iterable of int
+        Seeds to try, with both of NumPy's generators and four ways to draw the labels.
+
+    Returns
+    -------
+    tuple of Match
+        One for each, the closest first.
+
+    Examples
+    --------
+    >>> from safecal.paper import find_draws
+    >>> first, second, *_ = find_draws(range(95, 105))
+    >>> first.seed, first.generator, first.agreeing
+    (99, 'np.random.seed', 33)
+    >>> first.largest < 0.00005, second.largest > 0.01
+    (True, True)
+    """
+    matches = [_match(seed, name, order) for seed in seeds for name in _GENERATORS for order in _ORDERS]
+    return tuple(sorted(matches, key=lambda match: match.largest))
+
+
+def _match(seed: int, generator: str, order: str) -> Match:
+    draws: Draws = _GENERATORS[generator](seed)
+    p = special.expit(0.5 * draws.uniform(-10.0, 10.0, N))
+    if "ε" in order:  # noise of standard deviation 0 changes nothing, but uses up draws
+        draws.normal(0.0, 0.0, N)
+    labels = draws.binomial(1, p) if "binomial" in order else draws.uniform(0.0, 1.0, N) < p
+    cells = cells_of(labels, p)
+    column = published_table1()[0]
+    largest = float(np.abs(cells - column.values)[1, :BINS].max())
+    return Match(seed, generator, order, largest, int(column.agreeing(cells).sum()))

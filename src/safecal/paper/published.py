@@ -1,9 +1,10 @@
-"""The published values of Tables 1 and 2, digit by digit.
+"""The published values of Tables 1 and 2, digit by digit, and what the three metrics of each block say together.
 
 Cells are kept as they are printed, because what a printed number says depends on how many of its digits are printed:
 one cell of Table 1 has three decimals, all others four.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -11,10 +12,23 @@ import numpy as np
 
 from .._types import BoolArray, FloatArray
 
-__all__ = ["BINS", "METRICS", "PublishedColumn", "published_table1", "published_table2"]
+__all__ = [
+    "BINS",
+    "METRICS",
+    "PublishedColumn",
+    "joint_reading",
+    "published_table1",
+    "published_table2",
+    "readings_text",
+]
 
 METRICS = ("ECE", "ESCE", "ECD")
 BINS = 10
+
+# Published blocks have no intervals, so each metric is compared with one limit. For ECD it is the default of a verdict.
+# For ECE the paper itself calls 0.08 very well calibrated and 0.17 locally miscalibrated.
+_LARGEST_ECE, _LARGEST_ECD = 0.1, 0.1
+_CANCELS = 0.25  # where ESCE is below this share of ECE, the signs of its bins cancel
 
 
 @final
@@ -121,6 +135,69 @@ def published_table2() -> tuple[PublishedColumn, ...]:
     [('BERTimbau', '0.4767'), ('ResNet18', '0.0602'), ('RoBERTa', '0.1629')]
     """
     return _TABLE_2
+
+
+def joint_reading(column: PublishedColumn) -> str:
+    """Say what the three weighted sums of a block mean together.
+
+    Parameters
+    ----------
+    column : PublishedColumn
+        A block of Table 1 or 2.
+
+    Returns
+    -------
+    str
+        In words.
+
+    Examples
+    --------
+    >>> from safecal.paper import joint_reading, published_table2
+    >>> joint_reading(published_table2()[0])
+    'small gaps, but unsafe: confident mistakes that bins average away'
+    """
+    ece, esce, ecd = column.values[:, BINS]
+    if ece <= _LARGEST_ECE:
+        return (
+            "small gaps, and safe"
+            if ecd <= _LARGEST_ECD
+            else "small gaps, but unsafe: confident mistakes that bins average away"
+        )
+    cancels = "; ESCE cancels" if abs(esce) < _CANCELS * ece else ""
+    return ("large gaps, but safe" if ecd <= _LARGEST_ECD else "large gaps, and unsafe") + cancels
+
+
+def readings_text(columns: Sequence[PublishedColumn] | None = None) -> str:
+    """Return the joint readings of published blocks, beside what the paper says.
+
+    Parameters
+    ----------
+    columns : sequence of PublishedColumn, optional
+        By default all six.
+
+    Returns
+    -------
+    str
+        Three lines for each block.
+
+    Examples
+    --------
+    >>> from safecal.paper import published_table1, readings_text
+    >>> print(readings_text(published_table1()[:1]))
+    block              ECE     ESCE      ECD  bins with ECD above 0.1
+    -----------------------------------------------------------------
+    ε = 0           0.0077   0.0003   0.0057  none
+      ours:  small gaps, and safe
+      paper: well calibrated and safe
+    """
+    head = f"{'block':<14}{'ECE':>8}{'ESCE':>9}{'ECD':>9}  bins with ECD above {_LARGEST_ECD:g}"
+    lines = [head, "-" * len(head)]
+    for column in (*published_table1(), *published_table2()) if columns is None else columns:
+        over = np.flatnonzero(np.nan_to_num(column.values[2, :BINS]) > _LARGEST_ECD) + 1
+        cells = f"{column.ece[BINS]:>8}{column.esce[BINS]:>9}{column.ecd[BINS]:>9}"
+        lines.append(f"{column.name:<14}{cells}  {', '.join(map(str, over)) or 'none'}")
+        lines += [f"  ours:  {joint_reading(column)}", f"  paper: {column.reading}"]
+    return "\n".join(lines)
 
 
 _TABLE_1 = (

@@ -15,13 +15,11 @@ from .._checks.columns import spelled
 from .._checks.message import fail, show
 from .._types import FloatArray
 from ..compat.huggingface import ClassifierRun, RunOptions, run_classifier
-from ..errors import FileError, OptionError
+from ..errors import OptionError
 from ..files import write_atomically
 from ..judge.evaluation import Evaluation
-from .cells import cells_of_table
-from .drawing import draw_reliability
-from .figures import new_figure, picture_bytes
-from .layout import beside
+from .cells import beside, cells_of_table
+from .figures import draw_reliability, made_folder, new_figure, picture_bytes
 from .published import BINS, PublishedColumn, published_table2
 
 __all__ = ["RealModel", "Table2", "table2", "table2_files", "table2_models", "write_table2"]
@@ -210,10 +208,10 @@ def table2(
     >>> from safecal.paper.real_models import table2
     >>> print(table2("roberta", cache="predictions"))  # doctest: +SKIP
     """
-    known = table2_models()
-    if name not in known:
-        raise fail(OptionError, "name", f"must be one of {', '.join(map(repr, known))}", got=show(name))
-    entry = known[name]
+    models = table2_models()
+    if name not in models:
+        raise fail(OptionError, "name", f"must be one of {', '.join(map(repr, models))}", got=show(name))
+    entry = models[name]
     settings = dict(entry.settings)
     if data is not None:  # a revision and a split belong to the data that they were meant for
         settings.pop("data_revision", None)
@@ -232,14 +230,14 @@ def table2(
     return Table2(entry, run, run.evaluate(bins=BINS))
 
 
-def write_table2(folder: str | os.PathLike[str], found: Table2) -> tuple[Path, ...]:
+def write_table2(folder: str | os.PathLike[str], table: Table2) -> tuple[Path, ...]:
     """Write a block of Table 2: the text, the rows, the evaluation, and the reliability diagram as PNG and SVG.
 
     Parameters
     ----------
     folder : str or os.PathLike
         Where to; it is made where it does not exist.
-    found : Table2
+    table : Table2
         From `table2`.
 
     Returns
@@ -252,20 +250,16 @@ def write_table2(folder: str | os.PathLike[str], found: Table2) -> tuple[Path, .
     >>> from safecal.paper.real_models import table2, write_table2
     >>> write_table2("table2", table2("roberta", cache="predictions"))  # doctest: +SKIP
     """
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise FileError(f"`folder` must be a folder; {os.fspath(folder)!r} is a file, or lies in one.") from error
-    figure = found.figure()
+    target = made_folder(folder)
+    figure = table.figure()
     contents: tuple[str | bytes, ...] = (
-        f"{found}\n",
-        found.run.to_csv(),
-        json.dumps(found.evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n",
+        f"{table}\n",
+        table.run.to_csv(),
+        json.dumps(table.evaluation.to_dict(), indent=1, ensure_ascii=False) + "\n",
         picture_bytes(figure, "png"),
         picture_bytes(figure, "svg"),
     )
-    paths = tuple(target / name for name in table2_files(found.entry.name.lower()))
+    paths = tuple(target / name for name in table2_files(table.entry.name.lower()))
     for path, content in zip(paths, contents, strict=True):
         write_atomically(path, content)
     return paths

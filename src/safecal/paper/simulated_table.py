@@ -9,8 +9,7 @@ import numpy as np
 
 from .._checks.columns import whole_number
 from .._types import BoolArray, FloatArray
-from .cells import cells_of, cells_of_table
-from .layout import LABELS, agreement, beside, rule, signed
+from .cells import LABELS, agreement, beside, cells_of, cells_of_table, signed
 from .published import BINS, METRICS, PublishedColumn, published_table1
 from .simulation import Simulation, paper_draws, simulate
 
@@ -91,12 +90,12 @@ def table1(seed: int | None = None, *, n: int = 10_000, noise_on: str = "both") 
     Examples
     --------
     >>> from safecal.paper import table1
-    >>> found = table1(seed=0, noise_on="logit")
-    >>> [round(float(cells[2, -1]), 2) for cells in found.cells[1:]]  # ECD of the noises; published: 1.29, 4.24
+    >>> table = table1(seed=0, noise_on="logit")
+    >>> [round(float(cells[2, -1]), 2) for cells in table.cells[1:]]  # ECD of the noises; published: 1.29, 4.24
     [0.02, 0.21]
     """
-    found = simulations(seed, n=n, noise_on=noise_on)
-    tables = [rows.predictions().table(BINS) for rows in found]
+    runs = simulations(seed, n=n, noise_on=noise_on)
+    tables = [rows.predictions().table(BINS) for rows in runs]
     which = "The draws of the paper" if seed is None else f"Seed {seed}"
     where = {"both": "log-odds and probability", "logit": "the log-odds, as written", "probability": "the probability"}
     return Table1(
@@ -126,8 +125,8 @@ class Replications:
     Examples
     --------
     >>> from safecal.paper import replicate_table1
-    >>> found = replicate_table1(50, noise_on="logit")
-    >>> [int(column.sum()) for column in found.within][1:]  # of 33 cells, as written
+    >>> replications = replicate_table1(50, noise_on="logit")
+    >>> [int(column.sum()) for column in replications.within][1:]  # of 33 cells, as written
     [6, 4]
     """
 
@@ -158,10 +157,10 @@ class Replications:
         column, within = self.published[which], self.within[which]
         lines = [f"{column.name:<14}" + "".join(f"{metric:>28}" for metric in METRICS)]
         lines.append(f"{'probability':<14}" + f"{'published':>13}{'mean':>8}{'sd':>7}" * len(METRICS))
-        lines.append(rule(len(lines[1])))
+        lines.append("-" * len(lines[1]))
         for k, label in enumerate(LABELS):
             if k == BINS:
-                lines.append(rule(len(lines[1])))
+                lines.append("-" * len(lines[1]))
             line = f"{label:<14}"
             for m, printed in enumerate(column.printed):
                 mean, sd = float(self.mean[which][m, k]), float(self.sd[which][m, k])
@@ -201,30 +200,30 @@ def replicate_table1(
     Examples
     --------
     >>> from safecal.paper import replicate_table1
-    >>> found = replicate_table1(20)
-    >>> round(float(found.mean[2][2, -1]), 1)  # ECD of the third noise; published is 4.2405
+    >>> replications = replicate_table1(20)
+    >>> round(float(replications.mean[2][2, -1]), 1)  # ECD of the third noise; published is 4.2405
     4.2
     """
     whole_number(replications, "replications", 2)
-    every: list[FloatArray] = []
+    cells_by_noise: list[FloatArray] = []
     for k, column in enumerate(published_table1()):
         rng = np.random.default_rng((seed, k))
-        found = []
+        tables = []
         for _ in range(replications):
             rows = simulate(n, sd=column.sd or 0.0, noise_on=noise_on, rng=rng)
-            found.append(cells_of(rows.labels, rows.y_prob, rows.logits))
+            tables.append(cells_of(rows.labels, rows.y_prob, rows.logits))
             if tick is not None:
                 tick()
-        every.append(np.stack(found))
+        cells_by_noise.append(np.stack(tables))
     tail = 0.5 * (1.0 - CENTRAL)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a bin that is empty every time stays NaN
         return Replications(
             published_table1(),
-            tuple(np.nanmean(cells, axis=0) for cells in every),
-            tuple(np.nanstd(cells, axis=0, ddof=1) for cells in every),
-            tuple(np.nanquantile(cells, tail, axis=0) for cells in every),
-            tuple(np.nanquantile(cells, 1.0 - tail, axis=0) for cells in every),
+            tuple(np.nanmean(cells, axis=0) for cells in cells_by_noise),
+            tuple(np.nanstd(cells, axis=0, ddof=1) for cells in cells_by_noise),
+            tuple(np.nanquantile(cells, tail, axis=0) for cells in cells_by_noise),
+            tuple(np.nanquantile(cells, 1.0 - tail, axis=0) for cells in cells_by_noise),
             replications,
             f"Noise on {'the log-odds, as written' if noise_on == 'logit' else noise_on}.",
         )

@@ -11,14 +11,12 @@ from .. import documents
 from .._checks.columns import whole_number
 from .._types import FloatArray
 from .cells import INFORMATIVE, cells_of, outer_share
-from .draws import Match, find_draws
-from .processes import CANDIDATES, Candidate, blend, draw
+from .processes import CANDIDATES, Candidate, Match, N, blend, draw, find_draws
 from .published import PublishedColumn, published_table1
 from .simulation import paper_draws
 
 __all__ = ["CLIPS", "ON_LOGIT", "ON_PROBABILITY", "Score", "Study", "run_study", "score", "steps"]
 
-N = 10_000
 ON_LOGIT = (0.0, 0.5, 1.0, 1.5)
 ON_PROBABILITY = (0.9, 0.95, 1.0, 1.05, 1.1, 1.13, 1.15)
 CLIPS = (1e-6, 5e-6, 8e-6, 1e-5, 1.2e-5, 2e-5, 1e-4)
@@ -110,29 +108,29 @@ class Study:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         whole, pair = documents.count(), lambda value: _reals(value, 2)
-        score = documents.record(
+        read_score = documents.record(
             dict.fromkeys(("name", "formula"), documents.text)
             | dict.fromkeys(("fitted", "agreeing"), whole)
             | dict.fromkeys(("chi2", "plain", "ece", "ecd", "outer"), pair)
             | {"p_value": documents.between(0.0, 1.0)}
         )
-        match = documents.record(
+        read_match = documents.record(
             dict.fromkeys(("seed", "agreeing"), whole)
             | dict.fromkeys(("generator", "order"), documents.text)
             | {"largest": documents.between(0.0)}
         )
         fields = {
             "replications": documents.count(1),
-            "scores": documents.list_of(score, 1),
+            "scores": documents.list_of(read_score, 1),
             "blends": documents.list_of(lambda value: _reals(value, len(ON_PROBABILITY)), len(ON_LOGIT), len(ON_LOGIT)),
             "clips": lambda value: _reals(value, len(CLIPS)),
-            "matches": documents.list_of(match, 1),
+            "matches": documents.list_of(read_match, 1),
             "seeds": whole,
         }
-        found = documents.read("study", document, fields)
-        found["scores"] = tuple(Score(**one) for one in found["scores"])
-        found["matches"] = tuple(Match(**one) for one in found["matches"])
-        return cls(**found | {"blends": tuple(found["blends"])})
+        values = documents.read("study", document, fields)
+        values["scores"] = tuple(Score(**entry) for entry in values["scores"])
+        values["matches"] = tuple(Match(**entry) for entry in values["matches"])
+        return cls(**values | {"blends": tuple(values["blends"])})
 
 
 def _reals(value: Any, size: int) -> tuple[float, ...]:
@@ -181,8 +179,8 @@ def steps() -> int:
 
 def score(candidate: Candidate, replications: int, seed: int = 0) -> Score:
     """Score one candidate against both noise columns."""
-    found = [_simulated(candidate, column, replications, seed) for column in _noisy()]
-    distances = [_distance(column, cells) for column, (cells, _) in zip(_noisy(), found, strict=True)]
+    simulated = [_simulated(candidate, column, replications, seed) for column in _noisy()]
+    distances = [_distance(column, cells) for column, (cells, _) in zip(_noisy(), simulated, strict=True)]
     size = int(INFORMATIVE.sum())
     p_value = float(special.chdtrc(2 * size, sum(_hotelling(d[0], replications, size) for d in distances)))
     return Score(
@@ -192,10 +190,10 @@ def score(candidate: Candidate, replications: int, seed: int = 0) -> Score:
         tuple(d[0] for d in distances),
         tuple(d[1] for d in distances),
         p_value,
-        tuple(float(cells[:, 0, -1].mean()) for cells, _ in found),
-        tuple(float(cells[:, 2, -1].mean()) for cells, _ in found),
-        tuple(share for _, share in found),
-        max(_agreeing(candidate, first) for first in (False, True)),
+        tuple(float(cells[:, 0, -1].mean()) for cells, _ in simulated),
+        tuple(float(cells[:, 2, -1].mean()) for cells, _ in simulated),
+        tuple(share for _, share in simulated),
+        max(_agreeing(candidate, labels_first) for labels_first in (False, True)),
     )
 
 
@@ -221,10 +219,10 @@ def _distance(column: PublishedColumn, cells: FloatArray) -> tuple[float, float]
     ours = ours[~np.isnan(ours).any(axis=1)]
     if len(ours) <= 2 * ours.shape[1]:  # bins that the process leaves empty
         return np.inf, np.inf
-    off = column.values[INFORMATIVE] - ours.mean(axis=0)
+    deviation = column.values[INFORMATIVE] - ours.mean(axis=0)
     covariance = np.cov(ours, rowvar=False)
-    with_correlations = float(off @ np.linalg.solve(covariance, off))
-    return with_correlations, float((off**2 / np.diag(covariance)).sum())
+    with_correlations = float(deviation @ np.linalg.solve(covariance, deviation))
+    return with_correlations, float((deviation**2 / np.diag(covariance)).sum())
 
 
 def _hotelling(t2: float, times: int, size: int) -> float:

@@ -176,8 +176,8 @@ def _particle(setting: Setting, detections: list[Any], count: int, rng: np.rando
     for detection in detections[1:]:
         if 1.0 / np.exp(2.0 * state.log_weight).sum() < count / 2.0:
             edges = np.cumsum(np.exp(state.log_weight))
-            kept = np.searchsorted(edges / edges[-1], (rng.random() + np.arange(count)) / count)
-            vectors = StateVectors(np.asarray(state.state_vector)[:, kept])
+            picked = np.searchsorted(edges / edges[-1], (rng.random() + np.arange(count)) / count)
+            vectors = StateVectors(np.asarray(state.state_vector)[:, picked])
             state = ParticleState(vectors, log_weight=equal, timestamp=state.timestamp)
         prediction = predictor.predict(state, timestamp=detection.timestamp)
         state = updater.update(SingleHypothesis(prediction, detection))
@@ -200,14 +200,14 @@ def _from_measurement(
     noise = rng.standard_normal((2, count)) * np.sqrt(np.diag(setting.noise))[:, None]
     angle, reach_drawn = bearing + noise[0], reach + noise[1]
     position = np.stack([reach_drawn * np.cos(angle), reach_drawn * np.sin(angle)])
-    here, other = list(_POSITION), [1, 3]
-    gap = position - mean[here, None]
-    gain = np.linalg.solve(cov[np.ix_(here, here)], cov[np.ix_(here, other)]).T
-    spread = np.linalg.cholesky(cov[np.ix_(other, other)] - gain @ cov[np.ix_(here, other)])
+    xy, velocity = list(_POSITION), [1, 3]
+    gap = position - mean[xy, None]
+    gain = np.linalg.solve(cov[np.ix_(xy, xy)], cov[np.ix_(xy, velocity)]).T
+    spread = np.linalg.cholesky(cov[np.ix_(velocity, velocity)] - gain @ cov[np.ix_(xy, velocity)])
     points = np.empty((4, count))
-    points[here] = position
-    points[other] = mean[other, None] + gain @ gap + spread @ rng.standard_normal((2, count))
-    square = np.einsum("in,in->n", gap, np.linalg.solve(cov[np.ix_(here, here)], gap))
+    points[xy] = position
+    points[velocity] = mean[velocity, None] + gain @ gap + spread @ rng.standard_normal((2, count))
+    square = np.einsum("in,in->n", gap, np.linalg.solve(cov[np.ix_(xy, xy)], gap))
     log_weight = -0.5 * square + np.log(np.maximum(reach_drawn, np.finfo(float).tiny))
     top = log_weight.max()
     return points, log_weight - top - np.log(np.exp(log_weight - top).sum())

@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-_GROUPS = 12  # at most
+_GROUPS_DRAWN = 12  # in a panel, at most
 _SIZE = (11.0, 8.6)  # inches
 _PARTS: dict[str, type[Display]] = {
     "reliability": ReliabilityDisplay,
@@ -65,16 +65,16 @@ _PARTS: dict[str, type[Display]] = {
 }
 
 
-def drawn(evaluation: Evaluation, part: str | None, ax: Axes | None, name: str | None) -> Figure | SubFigure:
+def draw_evaluation(evaluation: Evaluation, part: str | None, ax: Axes | None, name: str | None) -> Figure | SubFigure:
     """Draw all of an evaluation, or one part of it, and return the figure."""
     if part is None:
         if ax is not None or name is not None:
-            given = "ax" if ax is not None else "name"
-            hint = f'name a part: `plot("reliability", {given}={given})`.'
-            raise fail(OptionError, given, "belongs to one part of the picture", hint=hint)
+            option = "ax" if ax is not None else "name"
+            hint = f'name a part: `plot("reliability", {option}={option})`.'
+            raise fail(OptionError, option, "belongs to one part of the picture", hint=hint)
         return dashboard(evaluation)
-    shown = _PARTS[choice(part, "part", tuple(_PARTS))].from_evaluation(evaluation, ax=ax, name=name)
-    figure: Figure | SubFigure = shown.figure_
+    display = _PARTS[choice(part, "part", tuple(_PARTS))].from_evaluation(evaluation, ax=ax, name=name)
+    figure: Figure | SubFigure = display.figure_
     return figure
 
 
@@ -127,7 +127,7 @@ def dashboard(evaluation: Evaluation, *, figure: Figure | SubFigure | None = Non
         ContributionDisplay.from_evaluation(evaluation, ax=fourth)
         heading(fourth, "Which rows make ECD")
     else:
-        GroupsDisplay.from_evaluation(evaluation, ax=fourth, most=_GROUPS)
+        GroupsDisplay.from_evaluation(evaluation, ax=fourth, most=_GROUPS_DRAWN)
         heading(fourth, f"Over-confidence by {shortened(evaluation.groups.name, 28)}")
     _entitle(figure, evaluation)
     return figure
@@ -141,10 +141,10 @@ def _entitle(figure: Figure | SubFigure, evaluation: Evaluation) -> None:
     title.set_text("\n".join(textwrap.wrap(str(evaluation.verdict), max(letters, 20), break_on_hyphens=False)))
 
 
-_LETTERS = 92  # of a line of the title
+_TITLE_LETTERS = 92  # of a line of the title
 
 
-def compared(comparison: Comparison, sides: SideBySide | None = None) -> Figure | SubFigure:
+def draw_comparison(comparison: Comparison, sides: SideBySide | None = None) -> Figure | SubFigure:
     """Draw the differences with their intervals; below, ECD and temperature of each model where they are given."""
     metrics = {} if sides is None else sides.metrics
     below = [
@@ -154,34 +154,34 @@ def compared(comparison: Comparison, sides: SideBySide | None = None) -> Figure 
     ]
     figure = blank_figure(None, (9.0, 5.4 if below else 3.2))
     grid = figure.add_gridspec(2 if below else 1, max(len(below), 1))
-    known = (("ECD", comparison.ecd), ("NLL", comparison.nll), ("Brier", comparison.brier))
-    found = [(name, d.interval) for name, d in known if d is not None]
+    by_metric = (("ECD", comparison.ecd), ("NLL", comparison.nll), ("Brier", comparison.brier))
+    differences = [(name, d.interval) for name, d in by_metric if d is not None]
     ax = figure.add_subplot(grid[0, :])
-    _draw(ax, [x for _, x in found], [name for name, _ in found], 0.0, [ink(ax)] * len(found))
+    _draw_column(ax, [x for _, x in differences], [name for name, _ in differences], 0.0, [ink(ax)] * len(differences))
     ax.set_xlabel("← b is larger     a − b     a is larger →")
     heading(ax, f"Differences, with {100.0 * comparison.ecd.interval.level:g} % intervals")
     for k, (name, pair, origin) in enumerate(below):
         ax = figure.add_subplot(grid[1, k])
-        _draw(ax, pair, ["a", "b"], origin, [BEFORE, AFTER])
+        _draw_column(ax, pair, ["a", "b"], origin, [BEFORE, AFTER])
         ax.set_xlabel(f"← under-confident     {name}     over-confident →")
         heading(ax, name[0].upper() + name[1:])
     figure.suptitle(
-        "\n".join(textwrap.wrap(comparison.verdict, _LETTERS, break_on_hyphens=False)),
+        "\n".join(textwrap.wrap(comparison.verdict, _TITLE_LETTERS, break_on_hyphens=False)),
         x=0.01, ha="left", fontsize="medium", fontweight="bold", parse_math=False,
     )  # fmt: skip
     return figure
 
 
-def _draw(ax: Axes, found: list[Interval], names: list[str], origin: float, colours: list[str]) -> None:
-    if all(math.isnan(x.value) for x in found):
+def _draw_column(ax: Axes, intervals: list[Interval], names: list[str], origin: float, colours: list[str]) -> None:
+    if all(math.isnan(x.value) for x in intervals):
         message(ax, "There is nothing to draw.")
         return
-    moved = [Interval(x.value - origin, x.low - origin, x.high - origin, x.level, x.method) for x in found]
+    moved = [Interval(x.value - origin, x.low - origin, x.high - origin, x.level, x.method) for x in intervals]
     left, right = (end + origin for end in ecd_range(moved, ()))
     ax.set_xlim(left, right)
-    ax.set_ylim(len(found) - 0.5, -0.5)
+    ax.set_ylim(len(intervals) - 0.5, -0.5)
     ax.axvline(origin, color=ink(ax), lw=1.0, zorder=1)
-    for y, (x, colour) in enumerate(zip(found, colours, strict=True)):
+    for y, (x, colour) in enumerate(zip(intervals, colours, strict=True)):
         if math.isnan(x.value):
             continue
         ax.hlines(y, max(x.low, left), min(x.high, right), color=colour, lw=2.0, zorder=3)
@@ -191,4 +191,4 @@ def _draw(ax: Axes, found: list[Interval], names: list[str], origin: float, colo
             arrow_out(ax, y, "no upper bound" if math.isinf(x.high) else f"to {x.high:.3g}", colour)
         if x.low < left:
             arrow_out(ax, y, "no lower bound" if math.isinf(x.low) else f"from {x.low:.3g}", colour, to_right=False)
-    ax.set_yticks(range(len(found)), names)
+    ax.set_yticks(range(len(intervals)), names)

@@ -30,7 +30,7 @@ class ConsistencyDisplay:
     """ECD, or NEES, of many runs over the steps, with the band in which a consistent filter stays.
 
     Above the band the filter is over-confident at that step, below it under-confident. The mean of the runs is drawn as
-    a line, their median as points: where the two part, a few runs make the mean.
+    a line, their median as points: where the two differ, a few runs make the mean.
 
     Attributes
     ----------
@@ -41,9 +41,9 @@ class ConsistencyDisplay:
     low, high : ndarray of shape (steps,)
         Ends of the band.
     level : float
-        Probability of lying in the band at a step.
+        Probability that a consistent filter lies in the band at a step.
     share_inside : float
-        Share of the steps that do.
+        Share of the steps that lie in the band.
     scale : str
         ``"ECD"``, ``"NEES"`` or ``"NIS"``.
     consistent : float
@@ -61,10 +61,10 @@ class ConsistencyDisplay:
     >>> from safecal.plot.consistency import ConsistencyDisplay
     >>> rng = np.random.default_rng(0)
     >>> errors = rng.normal(size=(200, 2))
-    >>> found = safecal.assess_consistency(
+    >>> consistency = safecal.assess_consistency(
     ...     safecal.gaussian(errors, 0 * errors, std=0.8), run=np.repeat(np.arange(20), 10), step=np.tile(range(10), 20)
     ... )
-    >>> display = ConsistencyDisplay.from_consistency(found)
+    >>> display = ConsistencyDisplay.from_consistency(consistency)
     >>> display
     ConsistencyDisplay: ECD over 10 steps, 50 % of them in the band
     >>> plt.close(display.figure_)
@@ -124,7 +124,7 @@ class ConsistencyDisplay:
         low, high = consistency.bands().T
         keys = consistency.steps.keys
         numeric = all(isinstance(key, int | float) for key in keys)
-        found = cls(
+        display = cls(
             np.array(keys, dtype=np.float64) if numeric else np.arange(float(len(keys))),
             shift + factor * consistency.steps.ecd,
             shift + factor * np.array(consistency.step_medians),
@@ -135,7 +135,7 @@ class ConsistencyDisplay:
             scale if scale == "ECD" else consistency.quantity,
             shift,
         )
-        return found.plot(ax=ax, color=color, label=label, band=band)
+        return display.plot(ax=ax, color=color, label=label, band=band)
 
     def __repr__(self) -> str:
         inside = f"{100.0 * self.share_inside:.0f} % of them in the band"
@@ -181,7 +181,7 @@ class ConsistencyDisplay:
         return self
 
     def _scale(self, ax: Axes) -> None:
-        """Make the axis logarithmic far from the consistent value, and keep what is drawn on it in sight."""
+        """Make the axis logarithmic far from the consistent value, and keep everything on it in sight."""
         drawn = [np.asarray(line.get_ydata(), dtype=np.float64) for line in ax.get_lines()]
         seen = np.concatenate([values for values in drawn if len(values) == len(self.steps)])
         seen = np.concatenate([seen[np.isfinite(seen)], self.low, self.high])
@@ -202,6 +202,6 @@ class ConsistencyDisplay:
             exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
             ticks = [*(m * 10.0**e for e in exponents for m in (1.0, 3.0)), self.consistent]
         bottom, top = ax.get_ylim()
-        shown = sorted({tick for tick in ticks if bottom <= tick <= top})
-        ax.set_yticks(shown, [f"{tick:g}" for tick in shown])
+        visible = sorted({tick for tick in ticks if bottom <= tick <= top})
+        ax.set_yticks(visible, [f"{tick:g}" for tick in visible])
         ax.minorticks_off()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 __all__ = [
-    "AFTER", "BEFORE", "NEUTRAL", "OVER", "UNDER", "Display", "Look", "axes_on", "blank_figure", "checked",
+    "AFTER", "BEFORE", "NEUTRAL", "OVER", "UNDER", "Display", "ModelLook", "axes_on", "blank_figure", "checked",
     "direction_label", "heading", "ink", "legend_above", "message", "next_look", "percent",
 ]  # fmt: skip
 
@@ -41,11 +41,11 @@ BEFORE, AFTER = "#CC79A7", "#009E73"  # reddish purple, bluish green
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
-_MODEL = "model"
+_MODEL_GID = "model"
 
-_COLUMNS = 2  # of a legend
-_LONGEST = 28  # characters of a name
-_LINE = 1.45  # height of a line of a legend, in sizes of its letters
+_LEGEND_COLUMNS = 2  # of a legend
+_NAME_LENGTH = 28  # characters of a name
+_LEGEND_LINE = 1.45  # height of a line of a legend, in sizes of its letters
 
 
 def pyplot() -> Any:
@@ -57,8 +57,8 @@ def axes_on(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """Return the axes that were given, or those of a new figure of a size in inches."""
     plt = pyplot()
     if ax is None:
-        made: Axes = plt.subplots(figsize=size, layout="constrained")[1]
-        return made
+        new_axes: Axes = plt.subplots(figsize=size, layout="constrained")[1]
+        return new_axes
     if not callable(getattr(ax, "errorbar", None)):
         hint = "`fig, ax = plt.subplots()` makes one; of several, pass one: `ax=axes[0, 0]`."
         raise fail(OptionError, "ax", "must be a matplotlib Axes", got=f"a {type(ax).__name__}", hint=hint)
@@ -69,8 +69,8 @@ def blank_figure(figure: Figure | SubFigure | None, size: tuple[float, float]) -
     """Return the figure that was given, which must be empty, or a new one."""
     plt = pyplot()
     if figure is None:
-        made: Figure = plt.figure(figsize=size, layout="constrained")
-        return made
+        new_figure: Figure = plt.figure(figsize=size, layout="constrained")
+        return new_figure
     if not callable(getattr(figure, "add_gridspec", None)):
         hint = "`plt.figure()` makes one."
         raise fail(OptionError, "figure", "must be a matplotlib Figure", got=f"a {type(figure).__name__}", hint=hint)
@@ -87,7 +87,7 @@ def ink(ax: Axes) -> Any:
     return ax.xaxis.label.get_color()
 
 
-class Look(NamedTuple):
+class ModelLook(NamedTuple):
     """How one of several models is drawn, and what the legend calls it."""
 
     name: str
@@ -98,14 +98,14 @@ class Look(NamedTuple):
 
     def line(self) -> dict[str, Any]:
         """Return how its line is drawn; one of them carries the name."""
-        return {"color": self.colour, "ls": self.style, "lw": 1.7, "label": self.name, "gid": _MODEL}
+        return {"color": self.colour, "ls": self.style, "lw": 1.7, "label": self.name, "gid": _MODEL_GID}
 
 
-def next_look(ax: Axes, name: str) -> Look:
+def next_look(ax: Axes, name: str) -> ModelLook:
     """Return the look of one more model on axes that may hold others."""
-    k = sum(line.get_gid() == _MODEL for line in ax.get_lines())
+    k = sum(line.get_gid() == _MODEL_GID for line in ax.get_lines())
     colour, style, marker = (palette[k % len(palette)] for palette in (_COLOURS, _STYLES, _MARKERS))
-    return Look(shortened(name, _LONGEST), colour, style, marker, k == 0)
+    return ModelLook(shortened(name, _NAME_LENGTH), colour, style, marker, k == 0)
 
 
 def legend_above(ax: Axes) -> None:
@@ -117,7 +117,7 @@ def legend_above(ax: Axes) -> None:
             labels,
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
-            ncols=_COLUMNS,
+            ncols=_LEGEND_COLUMNS,
             fontsize="small",
             frameon=False,
             borderaxespad=0.2,
@@ -133,7 +133,9 @@ def heading(ax: Axes, text: str) -> None:
     pad = 6.0
     if legend is not None:
         texts = legend.get_texts()
-        pad += math.ceil(len(texts) / _COLUMNS) * _LINE * max(float(label.get_fontsize()) for label in texts)
+        pad += (
+            math.ceil(len(texts) / _LEGEND_COLUMNS) * _LEGEND_LINE * max(float(label.get_fontsize()) for label in texts)
+        )
     ax.set_title(text, loc="left", pad=pad, fontsize="medium", fontweight="bold", parse_math=False)
 
 
@@ -173,13 +175,13 @@ class Display(ABC):
     @classmethod
     @abstractmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        """Take from an evaluation what is drawn."""
+        """Take the numbers to draw from an evaluation."""
 
     @abstractmethod
     def _draw(self, ax: Axes) -> None:
         """Draw on axes."""
 
-    def _draw_model(self, ax: Axes, look: Look) -> None:
+    def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw one of several models; by default alone, under its name."""
         self._draw(ax)
         heading(ax, look.name)
@@ -195,7 +197,7 @@ class Display(ABC):
         Parameters
         ----------
         evaluation : Evaluation
-            Of any predictions; where it lacks what is drawn, the plot or an error says so.
+            Of any predictions; where it lacks the numbers to draw, the plot or an error says so.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
         name : str, optional
@@ -369,8 +371,8 @@ class Display(ABC):
         Display
             The display, drawn.
         """
-        found = Estimated.of_folds(cv_results, X, y).evaluate(pos_label, clip, options)
-        return cls.from_evaluation(found, ax=ax, name=name)
+        evaluation = Estimated.of_folds(cv_results, X, y).evaluate(pos_label, clip, options)
+        return cls.from_evaluation(evaluation, ax=ax, name=name)
 
 
 def estimated(estimator: Any, X: ArrayLike, pos_label: Any) -> tuple[AnyArray, dict[str, Any]]:

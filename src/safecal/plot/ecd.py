@@ -1,4 +1,4 @@
-"""ECD by bin, and what every picture of intervals below each other shares."""
+"""ECD by bin, spread by direction, and how every picture draws intervals below each other."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ __all__ = [
 ]
 
 BEYOND, WITHIN, UNCLEAR = "beyond the limit", "within the limit", "cannot tell"
-_FEWEST = 4  # rows that there is room for
+_FEWEST_ROWS = 4  # rows that there is room for
 _CROWD = 24.0  # rows from which on they are drawn smaller
-_LINE = 0.165  # inches a name needs
+_NAME_HEIGHT = 0.165  # inches a name needs
 
 
 @final
@@ -46,7 +46,7 @@ class ECDDisplay(Display):
     """ECD of each bin, with intervals that hold together, and of all rows.
 
     Bars to the right of 0 are over-confident, bars to the left under-confident. The intervals of the bins are so wide
-    that all of them hold at once; that of all rows stands for itself. The marker says on which side of the limit an
+    that all of them hold at once; that of all rows holds by itself. The marker says on which side of the limit an
     interval lies. Where an impossible outcome happened, ECD is infinite and an arrow says so. Bins are for reading: the
     verdict looks at ranges of its own, which `LocalDisplay` shows.
 
@@ -134,8 +134,8 @@ class ECDDisplay(Display):
 
     def __repr__(self) -> str:
         beyond = states(self.intervals, (self.limit,) * len(self.intervals)).count(BEYOND)
-        rest = f", {beyond} of {len(self.labels)} bins beyond {self.limit:g} nat" if self.labels else ""
-        return f"{type(self).__name__}: ECD {self.total.value:+.3g} of {self.n_total} rows{rest}"
+        bins = f", {beyond} of {len(self.labels)} bins beyond {self.limit:g} nat" if self.labels else ""
+        return f"{type(self).__name__}: ECD {self.total.value:+.3g} of {self.n_total} rows{bins}"
 
     def _size(self) -> tuple[float, float]:
         return 6.2, 1.8 + 0.26 * min(len(self.intervals) + 1, 40)
@@ -229,11 +229,11 @@ class DirectionsDisplay(Display):
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        found = evaluation.forecast
-        if found is None or not (found.vector or found.axes):
+        forecast = evaluation.forecast
+        if forecast is None or not (forecast.vector or forecast.axes):
             rule = "predictions have no directions: they are neither Gaussians nor draws of 2 to 16 components."
             raise UnavailableError(f"{evaluation.family} {rule}")
-        labels, factors = zip(*factors_of(found), strict=True)
+        labels, factors = zip(*factors_of(forecast), strict=True)
         return cls(labels, factors)
 
     def __repr__(self) -> str:
@@ -264,29 +264,29 @@ def draw_intervals(
     """
     left, right = ends
     ax.set_xlim(left, right)
-    room = 0.5 * max(_FEWEST - len(intervals), 0)
+    room = 0.5 * max(_FEWEST_ROWS - len(intervals), 0)
     ax.set_ylim(len(intervals) - 0.5 + room, -0.5 - room)
     ax.axvspan(origin, right, color=OVER, alpha=0.06, linewidth=0, zorder=0, gid="over-confident")
-    known = [(y, i) for y, i in enumerate(intervals) if not math.isnan(i.value)]
-    inside = [(y, i) for y, i in known if left <= i.value <= right]
+    filled = [(y, i) for y, i in enumerate(intervals) if not math.isnan(i.value)]
+    inside = [(y, i) for y, i in filled if left <= i.value <= right]
     if bars:
         lengths = [i.value - origin for _, i in inside]
         colours = [OVER if length > 0.0 else UNDER for length in lengths]
         ax.barh([y for y, _ in inside], lengths, 0.7, left=origin, color=colours, alpha=0.35, linewidth=0, zorder=2)
     crowd = min(max(_CROWD / max(len(intervals), 1), 0.4), 1.0)
-    shown = np.clip(np.array([(i.low, i.high) for _, i in known]).reshape(-1, 2), left, right)
-    ax.hlines([y for y, _ in known], shown[:, 0], shown[:, 1], color=ink(ax), lw=1.3 * crowd, zorder=3)
-    found = states(intervals, limits)
+    clipped = np.clip(np.array([(i.low, i.high) for _, i in filled]).reshape(-1, 2), left, right)
+    ax.hlines([y for y, _ in filled], clipped[:, 0], clipped[:, 1], color=ink(ax), lw=1.3 * crowd, zorder=3)
+    sides = states(intervals, limits)
     looks: dict[str, tuple[str, Any, Any]] = {
         BEYOND: ("D", OVER, OVER),
         WITHIN: ("s", UNDER, UNDER),
         UNCLEAR: ("o", ax.get_facecolor(), ink(ax)),
     }
     for state, (marker, face, edge) in looks.items():
-        mine = [(i.value, y) for y, i in inside if found[y] == state]
-        if mine:
+        points = [(i.value, y) for y, i in inside if sides[y] == state]
+        if points:
             style: dict[str, Any] = {"linestyle": "none", "marker": marker, "mfc": face, "mec": edge}
-            ax.plot(*zip(*mine, strict=True), markersize=6.0 * crowd, zorder=4, **style)
+            ax.plot(*zip(*points, strict=True), markersize=6.0 * crowd, zorder=4, **style)
             ax.plot([], [], markersize=6.0, label=state, **style)
     for y, interval in inside:
         _leaving(ax, y, interval, left, right)
@@ -333,4 +333,4 @@ def name_rows(ax: Axes, labels: Sequence[str], counts: Sequence[int] | None, *, 
 def spacing(ax: Axes, rows: int) -> int:
     """Return 1 where there is room to name every row, 2 for every second, and so on."""
     inches: float = ax.bbox.height / ax.figure.dpi
-    return math.ceil(rows * _LINE / max(inches, _LINE))
+    return math.ceil(rows * _NAME_HEIGHT / max(inches, _NAME_HEIGHT))

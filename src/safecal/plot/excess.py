@@ -12,7 +12,7 @@ from .._types import FloatArray
 from ..errors import UnavailableError
 from ..html.diagrams import ExcessShares
 from ..judge.evaluation import Evaluation
-from .display import OVER, UNDER, Display, Look, direction_label, ink, legend_above, message, percent
+from .display import OVER, UNDER, Display, ModelLook, direction_label, ink, legend_above, message, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ __all__ = [
     "draw_shares",
     "excess_axis",
     "excess_range",
-    "least_share",
+    "smallest_share",
     "share_axis",
     "spread_of",
 ]
@@ -39,13 +39,13 @@ class ExcessDisplay(Display):
     """Share of rows whose excess, surprisal minus entropy, is at least so large.
 
     To the right of 0 are the rows that surprised the model more than it had announced. ECD is the mean of the excess,
-    and a few rows far to the right may make most of it. For Gaussian predictions the dashed curve shows the shares of a
+    and a few rows far to the right can make most of it. For Gaussian predictions the dashed curve shows the shares of a
     calibrated model: those of a chi-square law.
 
     Attributes
     ----------
     excess : ndarray of shape (cells,)
-        Excess in nats: the mean of each cell of the histogram that holds any row, increasing.
+        Excess in nats: the mean of each cell of the histogram that holds rows, increasing.
     share : ndarray of shape (cells,)
         Share of the weight with at least that excess; rows of infinite excess included.
     expected : ndarray of shape (points, 2) or None
@@ -93,26 +93,26 @@ class ExcessDisplay(Display):
         return float(above[0]) if above.size else self.impossible
 
     def __repr__(self) -> str:
-        rest = f"median {self.median:+.3g}, {100.0 * self.surprised:.3g} % of the rows above 0"
-        return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {rest}"
+        median = f"median {self.median:+.3g}, {100.0 * self.surprised:.3g} % of the rows above 0"
+        return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {median}"
 
-    def _draw_model(self, ax: Axes, look: Look) -> None:
+    def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the shares of one of several models."""
         low, high = excess_range(self)
-        least = least_share(self) if self.excess.size else 1.0
+        smallest = smallest_share(self) if self.excess.size else 1.0
         if look.first:
             ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
             ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
             ax.set_ylabel("share of rows with at least that")
         else:
             low, high = min(low, ax.dataLim.x0), max(high, ax.dataLim.x1)
-            least = min(least, ax.get_ylim()[0] / 0.5)
+            smallest = min(smallest, ax.get_ylim()[0] / 0.5)
         ax.set_xscale("linear")
         excess_axis(ax, low, high)
         if self.excess.size:
             label = f"{look.name}, ECD {self.ecd:+.3g}"
             ax.step(self.excess, self.share, where="pre", zorder=4, **look.line() | {"label": label})
-        share_axis(ax, min(least, 1.0))
+        share_axis(ax, min(smallest, 1.0))
         legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
@@ -129,7 +129,7 @@ class ExcessDisplay(Display):
             ax.plot(*self.expected.T, color=ink(ax), lw=1.2, ls="--", zorder=3, label="if calibrated")
         excess_axis(ax, *excess_range(self))
         draw_shares(ax, self, ink(ax), "-", "o", "rows")
-        share_axis(ax, least_share(self))
+        share_axis(ax, smallest_share(self))
         ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
         ax.set_ylabel("share of rows with at least that")
         legend_above(ax)
@@ -138,46 +138,46 @@ class ExcessDisplay(Display):
 def spread_of(evaluation: Evaluation) -> ExcessDisplay:
     """Return the display of an evaluation, not drawn."""
     s = evaluation.summary
-    found = ExcessShares.of(evaluation)
+    shares = ExcessShares.of(evaluation)
     return ExcessDisplay(
-        found.excess, found.share, found.expected, s.ecd, evaluation.histogram.median, found.impossible
+        shares.excess, shares.share, shares.expected, s.ecd, evaluation.histogram.median, shares.impossible
     )
 
 
-def excess_range(shown: ExcessDisplay) -> tuple[float, float]:
+def excess_range(display: ExcessDisplay) -> tuple[float, float]:
     """Return the ends of an axis for the curves, with room for an arrow where the excess is infinite."""
-    known = [0.0, *shown.excess.tolist(), *([] if shown.expected is None else shown.expected[:, 0].tolist())]
-    low, high = min(known), max(known)
-    return low, high + (0.4 * (high - low) + 0.1 if shown.impossible > 0.0 else 0.0)
+    values = [0.0, *display.excess.tolist(), *([] if display.expected is None else display.expected[:, 0].tolist())]
+    low, high = min(values), max(values)
+    return low, high + (0.4 * (high - low) + 0.1 if display.impossible > 0.0 else 0.0)
 
 
-def least_share(shown: ExcessDisplay) -> float:
+def smallest_share(display: ExcessDisplay) -> float:
     """Return the smallest share that is drawn."""
-    return min(float(shown.share.min()), shown.impossible or 1.0)
+    return min(float(display.share.min()), display.impossible or 1.0)
 
 
-def draw_shares(ax: Axes, shown: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:
+def draw_shares(ax: Axes, display: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:
     """Draw the share of rows as a staircase; infinite excess goes on to the edge of the axes."""
-    x, y = shown.excess, shown.share
+    x, y = display.excess, display.share
     few = marker if len(x) <= _FEW else None
     ax.step(x, y, where="pre", color=colour, lw=1.8, ls=style, marker=few, markersize=5, zorder=4, label=label)
-    if shown.impossible > 0.0:
+    if display.impossible > 0.0:
         edge = ax.get_xlim()[1]
-        ax.plot([x[-1], x[-1], edge], [y[-1], shown.impossible, shown.impossible], color=colour, lw=1.8, ls=style)
-        ax.plot([edge], [shown.impossible], marker=">", linestyle="none", color=colour, markersize=8, clip_on=False)
-        words, place = f"infinite: {100.0 * shown.impossible:.3g} %", (edge, shown.impossible)
+        ax.plot([x[-1], x[-1], edge], [y[-1], display.impossible, display.impossible], color=colour, lw=1.8, ls=style)
+        ax.plot([edge], [display.impossible], marker=">", linestyle="none", color=colour, markersize=8, clip_on=False)
+        words, place = f"infinite: {100.0 * display.impossible:.3g} %", (edge, display.impossible)
         ax.annotate(words, place, (-8, 5), textcoords="offset points", fontsize="small", ha="right")
 
 
-def share_axis(ax: Axes, least: float) -> None:
+def share_axis(ax: Axes, smallest: float) -> None:
     """Make the y axis logarithmic, from the smallest share to all rows, with percentages at its ticks."""
     ax.set_yscale("log")
-    ax.set_ylim(min(0.5 * least, 0.3), 1.25)
-    every = max(math.ceil(-math.log10(least) / 6.0), 1)
-    decades = [10.0**-k for k in range(0, math.ceil(-math.log10(least)) + 1, every)]
-    ticks = decades if least < 0.05 else [1.0, 0.5, 0.2, 0.1, 0.05]
-    shown = [tick for tick in ticks if tick >= ax.get_ylim()[0]]
-    ax.set_yticks(shown, [percent(tick) for tick in shown])
+    ax.set_ylim(min(0.5 * smallest, 0.3), 1.25)
+    every = max(math.ceil(-math.log10(smallest) / 6.0), 1)
+    decades = [10.0**-k for k in range(0, math.ceil(-math.log10(smallest)) + 1, every)]
+    ticks = decades if smallest < 0.05 else [1.0, 0.5, 0.2, 0.1, 0.05]
+    visible = [tick for tick in ticks if tick >= ax.get_ylim()[0]]
+    ax.set_yticks(visible, [percent(tick) for tick in visible])
     ax.minorticks_off()
 
 
@@ -243,7 +243,7 @@ class ContributionDisplay(Display):
         end, top = self.total[-1], self.total.max()
         return f"{type(self).__name__}: ECD {end:+.3g}, up to {top:+.3g} from rows that surprised"
 
-    def _draw_model(self, ax: Axes, look: Look) -> None:
+    def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the curve of one of several models."""
         if look.first:
             ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
@@ -303,8 +303,8 @@ def excess_axis(ax: Axes, low: float, high: float) -> None:
         sizes = [size for size in sizes if size != 0.5]
     ticks = [0.0, *sizes, *(-size for size in sizes)]
     left, right = ax.get_xlim()
-    shown = sorted(tick for tick in ticks if left <= tick <= right)
-    ax.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    visible = sorted(tick for tick in ticks if left <= tick <= right)
+    ax.set_xticks(visible, [f"{tick:g}" for tick in visible])
     ax.minorticks_off()
 
 
@@ -321,7 +321,7 @@ class TransformDisplay(Display):
     share : ndarray of shape (20,)
         Share of the rows in each twentieth.
     band : (float, float)
-        Between which 95 % of those shares lie for a right forecast, each by itself.
+        The ends between which 95 % of the shares of a right forecast lie, each by itself.
     ax_ : matplotlib Axes
         Where it was drawn.
     figure_ : matplotlib Figure
@@ -345,18 +345,18 @@ class TransformDisplay(Display):
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        found = evaluation.forecast
-        if found is None:
+        forecast = evaluation.forecast
+        if forecast is None:
             raise UnavailableError(
                 f"{evaluation.family} predictions have no transform: they are no forecasts of numbers or vectors."
             )
-        return cls(found.ranks.reshape(-1, 2).sum(axis=1), (2.0 * found.band[0], 2.0 * found.band[1]))
+        return cls(forecast.ranks.reshape(-1, 2).sum(axis=1), (2.0 * forecast.band[0], 2.0 * forecast.band[1]))
 
     def __repr__(self) -> str:
         outer = 100.0 * float(self.share[0] + self.share[-1])
         return f"{type(self).__name__}: {outer:.3g} % of the outcomes in the outer tenth"
 
-    def _draw_model(self, ax: Axes, look: Look) -> None:
+    def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the shares of one of several models."""
         edges = np.linspace(0.0, 1.0, len(self.share) + 1)
         ax.stairs(self.share, edges, zorder=4, **look.line() | {"label": look.name})

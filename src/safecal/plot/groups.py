@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupsDisplay"]
 
-_MOST = 20
-_NAME = 28  # characters of a name
+_GROUPS_DRAWN = 20
+_NAME_LENGTH = 28  # characters of a name
 
 
 @final
@@ -83,7 +83,7 @@ class GroupsDisplay(Display):
 
     @classmethod
     def from_evaluation(
-        cls, evaluation: Evaluation, *, ax: Axes | None = None, name: str | None = None, most: int = _MOST
+        cls, evaluation: Evaluation, *, ax: Axes | None = None, name: str | None = None, most: int = _GROUPS_DRAWN
     ) -> Self:
         """Draw the groups of an evaluation.
 
@@ -127,7 +127,7 @@ class GroupsDisplay(Display):
         clip: float | None = None,
         ax: Axes | None = None,
         name: str | None = None,
-        most: int = _MOST,
+        most: int = _GROUPS_DRAWN,
         **options: Unpack[EvaluateOptions],
     ) -> Self:
         """Evaluate a model by group, and draw.
@@ -175,7 +175,7 @@ class GroupsDisplay(Display):
         clip: float | None = None,
         ax: Axes | None = None,
         name: str | None = None,
-        most: int = _MOST,
+        most: int = _GROUPS_DRAWN,
         **options: Unpack[EvaluateOptions],
     ) -> Self:
         """Evaluate a fitted classifier of scikit-learn's kind by group, and draw.
@@ -218,7 +218,7 @@ class GroupsDisplay(Display):
         level: float = 0.95,
         ax: Axes | None = None,
         name: str | None = None,
-        most: int = _MOST,
+        most: int = _GROUPS_DRAWN,
     ) -> Self:
         """Draw a table of groups, for example one that was merged from several.
 
@@ -263,7 +263,7 @@ class GroupsDisplay(Display):
         limit = f"{self.limits[0]:g} nat" if len(set(self.limits)) == 1 else "their limits"
         return f"{type(self).__name__}: {len(self.labels)} groups, {beyond} of them beyond {limit}"
 
-    def plot(self, *, ax: Axes | None = None, name: str | None = None, most: int = _MOST) -> Self:
+    def plot(self, *, ax: Axes | None = None, name: str | None = None, most: int = _GROUPS_DRAWN) -> Self:
         """Draw.
 
         Parameters
@@ -285,10 +285,10 @@ class GroupsDisplay(Display):
         axes = self._on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + more)))
         self._draw(axes, drawn)
         if name is not None:
-            heading(axes, shortened(name, _NAME))
+            heading(axes, shortened(name, _NAME_LENGTH))
         return self
 
-    def _draw(self, ax: Axes, drawn: int = _MOST) -> None:
+    def _draw(self, ax: Axes, drawn: int = _GROUPS_DRAWN) -> None:
         more = len(self.labels) - drawn
         intervals = self.intervals[:drawn]
         limits = self.limits[:drawn]
@@ -296,13 +296,13 @@ class GroupsDisplay(Display):
         ax.plot([], [], color=ink(ax), lw=1.3, label="intervals, all together")
         draw_intervals(ax, intervals, limits, ecd_range(intervals, limits))
         counts = self.n[:drawn]
-        name_rows(ax, [shortened(label, _NAME) for label in self.labels[:drawn]], counts)
+        name_rows(ax, [shortened(label, _NAME_LENGTH) for label in self.labels[:drawn]], counts)
         for y, row in enumerate(zip(intervals, counts, self.n_impossible[:drawn], strict=True)):
             note(ax, y, *row, True)
         if more:
             ax.set_ylim(drawn + 0.5, -0.5)
             words = f"and {more:,} more group{'' if more == 1 else 's'} with smaller ECD"
             ax.text(0.5, drawn, words, transform=ax.get_yaxis_transform(), ha="center", va="center", fontsize="small")
-        ax.set_ylabel(shortened(self.name, _NAME), parse_math=False)
+        ax.set_ylabel(shortened(self.name, _NAME_LENGTH), parse_math=False)
         ax.set_xlabel(direction_label("ECD (nat)"))
         legend_above(ax)

@@ -16,7 +16,7 @@ from ..html.markup import shortened
 from ..inference.local import Local
 from ..judge.evaluation import Evaluation
 from ..slices.results import Slices
-from .display import OVER, Display, Look, direction_label, heading, ink, legend_above, message
+from .display import OVER, Display, ModelLook, direction_label, heading, ink, legend_above, message
 from .ecd import draw_intervals, draw_zero, name_rows
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalDisplay", "SlicesDisplay"]
 
-_NOTHING = "There are no ranges to show:\npredictions are all alike, or have no order."
+_NO_RANGES = "There are no ranges to show:\npredictions are all alike, or have no order."
 
 
 @final
@@ -96,8 +96,8 @@ class LocalDisplay(Display):
         c = self.course
         if c.worst is None:
             return f"{type(self).__name__}: no ranges"
-        said = f"{len(c.steps)} ranges, {c.shown} of them beyond the limit; the worst: {c.worst.name}"
-        return f"{type(self).__name__}: {said}"
+        ranges = f"{len(c.steps)} ranges, {c.shown} of them beyond the limit; the worst: {c.worst.name}"
+        return f"{type(self).__name__}: {ranges}"
 
     def _size(self) -> tuple[float, float]:
         return 6.2, 4.2
@@ -105,7 +105,7 @@ class LocalDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         c = self.course
         if c.worst is None:
-            message(ax, _NOTHING)
+            message(ax, _NO_RANGES)
             return
         ax.set_xlim(c.left, c.right)
         ax.set_ylim(c.bottom, c.top + 0.12 * (c.top - c.bottom))  # room for the name of the worst range
@@ -120,11 +120,11 @@ class LocalDisplay(Display):
         ax.set_ylabel("ECD (nat), above 0 over-confident")
         legend_above(ax)
 
-    def _draw_model(self, ax: Axes, look: Look) -> None:
+    def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the steps of one of several models; a filled marker is beyond the limit."""
         c = self.course
-        known = [step for step in c.steps if math.isfinite(step.range.ecd.value)]
-        values = [step.range.ecd.value for step in known]
+        finite = [step for step in c.steps if math.isfinite(step.range.ecd.value)]
+        values = [step.range.ecd.value for step in finite]
         marks = [0.0, *values, *(1.2 * step.limit for step in c.steps if math.isfinite(step.limit))]
         pad = 0.1 * (max(marks) - min(marks) or 0.1)
         ends = (c.left, c.right, min(marks) - pad, max(marks) + pad)
@@ -134,13 +134,18 @@ class LocalDisplay(Display):
             ax.set_ylabel("ECD (nat), above 0 over-confident")
             self._limits(ax)
         else:
-            held = (*ax.get_xlim(), *ax.get_ylim())
-            ends = (min(ends[0], held[0]), max(ends[1], held[1]), min(ends[2], held[2]), max(ends[3], held[3]))
+            current = (*ax.get_xlim(), *ax.get_ylim())
+            ends = (
+                min(ends[0], current[0]),
+                max(ends[1], current[1]),
+                min(ends[2], current[2]),
+                max(ends[3], current[3]),
+            )
         ax.set_xlim(ends[0], ends[1])
         ax.set_ylim(ends[2], ends[3])
         style: dict[str, Any] = {"marker": look.marker, "markersize": 6.0, "zorder": 4}
-        ax.plot([step.middle for step in known], values, mfc=ax.get_facecolor(), **look.line(), **style)
-        beyond = [(step.middle, step.range.ecd.value) for step in known if step.state == BEYOND]
+        ax.plot([step.middle for step in finite], values, mfc=ax.get_facecolor(), **look.line(), **style)
+        beyond = [(step.middle, step.range.ecd.value) for step in finite if step.state == BEYOND]
         if beyond:
             ax.plot(*zip(*beyond, strict=True), color=look.colour, linestyle="none", **style)
         if look.first:
@@ -173,17 +178,17 @@ class LocalDisplay(Display):
         ax.hlines([step.range.ecd.value for step in inside], *ends, color=ink(ax), lw=1.6, zorder=3)
         looks = {BEYOND: ("D", OVER, OVER), SUSPECTED: ("D", ax.get_facecolor(), OVER), OTHER: ("o", None, None)}
         for state, (marker, face, edge) in looks.items():
-            mine = [step for step in steps if step.state == state]
-            if mine:
+            marked = [step for step in steps if step.state == state]
+            if marked:
                 style = {"mfc": face or ink(ax), "mec": edge or ink(ax), "markersize": 3.5 if face is None else 6.0}
-                self._marks(ax, mine, {**style, "marker": marker, "label": state})
+                self._marks(ax, marked, {**style, "marker": marker, "label": state})
 
     def _marks(self, ax: Axes, steps: Sequence[Step], style: dict[str, Any]) -> None:
         """Mark the middle of steps; where ECD is infinite, at the upper edge by an arrow."""
-        known = [step for step in steps if math.isfinite(step.range.ecd.value)]
-        at = [step.middle for step in known], [step.range.ecd.value for step in known]
+        finite = [step for step in steps if math.isfinite(step.range.ecd.value)]
+        at = [step.middle for step in finite], [step.range.ecd.value for step in finite]
         ax.plot(*at, linestyle="none", zorder=4, **style)
-        above = [step.middle for step in steps if step not in known]
+        above = [step.middle for step in steps if step not in finite]
         if not above:
             return
         arrow: dict[str, Any] = {"marker": "^", "linestyle": "none", "color": OVER, "markersize": 9, "zorder": 4}
@@ -206,7 +211,7 @@ class LocalDisplay(Display):
         )  # fmt: skip
 
 
-_NAME = 36  # characters of a condition
+_NAME_LENGTH = 36  # characters of a condition
 
 
 @final
@@ -265,7 +270,7 @@ class SlicesDisplay(Display):
         Parameters
         ----------
         slices : Slices
-            Those that were found.
+            The slices to draw.
         local_threshold : float, default 0.2
             Largest ECD that is allowed in a slice, in nats a dimension.
         ax : matplotlib Axes, optional
@@ -299,7 +304,7 @@ class SlicesDisplay(Display):
         axes = self._on(ax, (6.8, 1.8 + 0.32 * max(len(self.slices), 2)))
         self._draw(axes)
         if name is not None:
-            heading(axes, shortened(name, _NAME))
+            heading(axes, shortened(name, _NAME_LENGTH))
         return self
 
     def _draw(self, ax: Axes) -> None:
@@ -310,6 +315,6 @@ class SlicesDisplay(Display):
         draw_zero(ax, self.limits)
         ax.plot([], [], color=ink(ax), lw=1.3, label="intervals, all together")
         draw_intervals(ax, intervals, self.limits, ecd_range(intervals, self.limits), bars=True)
-        name_rows(ax, [shortened(s.condition, _NAME) for s in self.slices], [s.n for s in self.slices])
+        name_rows(ax, [shortened(s.condition, _NAME_LENGTH) for s in self.slices], [s.n for s in self.slices])
         ax.set_xlabel(direction_label("ECD (nat)"))
         legend_above(ax)

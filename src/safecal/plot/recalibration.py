@@ -21,7 +21,7 @@ from .display import (
     NEUTRAL,
     OVER,
     Display,
-    Look,
+    ModelLook,
     blank_figure,
     checked,
     direction_label,
@@ -31,7 +31,7 @@ from .display import (
     percent,
 )
 from .ecd import arrow_out, draw_intervals, draw_zero, name_rows, note
-from .excess import draw_shares, excess_axis, excess_range, least_share, share_axis, spread_of
+from .excess import draw_shares, excess_axis, excess_range, share_axis, smallest_share, spread_of
 from .reliability import draw_sides
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class TemperatureDisplay(Display):
         ax.set_ylabel("distance (standard deviations)")
         legend_above(ax)
 
-    def _draw_model(self, ax: Axes, look: Look) -> None:
+    def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the curve of one of several models, and where it leaves its interval."""
         if math.isnan(self.interval.value):
             ax.plot([], [], **look.line() | {"label": f"{look.name}: no temperature"})
@@ -161,10 +161,10 @@ class TemperatureDisplay(Display):
                 ax.vlines(end, 0.0, self.distance, color=NEUTRAL, lw=1.0, zorder=2)
             else:
                 ax.plot([left if end < left else right], [self.distance], marker="<" if end < left else ">", **arrow)
-        shown = min(max(i.value, left), right)
+        drawn_at = min(max(i.value, left), right)
         marker = "<" if i.value < left else ">" if i.value > right else "o"
         style: dict[str, Any] = {"color": ink(ax), "markersize": 7, "clip_on": False, "zorder": 6}
-        ax.plot([shown], [0.0], linestyle="none", marker=marker, label=f"estimate, {i.value:.3g}", **style)
+        ax.plot([drawn_at], [0.0], linestyle="none", marker=marker, label=f"estimate, {i.value:.3g}", **style)
 
 
 def draw_limits(ax: Axes, max_temperature: float) -> None:
@@ -186,14 +186,14 @@ def temperature_axis(ax: Axes, left: float, right: float) -> None:
 def _ticks(left: float, right: float) -> list[float]:
     if right / left < 6.0:  # so short that equal steps read better
         for step in (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0):
-            found = [round(k * step, 10) for k in range(math.ceil(left / step), math.floor(right / step) + 1)]
-            if len(found) <= 8 and (len(found) >= 3 or step >= 1.0):
-                return found
+            ticks = [round(k * step, 10) for k in range(math.ceil(left / step), math.floor(right / step) + 1)]
+            if len(ticks) <= 8 and (len(ticks) >= 3 or step >= 1.0):
+                return ticks
     decades = range(math.floor(math.log10(left)), math.ceil(math.log10(right)) + 1)
     series = (1.0, 2.0, 5.0) if right / left < 300.0 else (1.0,)
     every = max(math.ceil(len(decades) / 8), 1)
-    found = [float(f"{m * 10.0**d:.3g}") for d in decades if d % every == 0 for m in series]
-    return [tick for tick in found if left <= tick <= right]
+    ticks = [float(f"{m * 10.0**d:.3g}") for d in decades if d % every == 0 for m in series]
+    return [tick for tick in ticks if left <= tick <= right]
 
 
 _NAMES = ("before", "after")
@@ -205,9 +205,9 @@ _LOOKS = ((BEFORE, "--", "o"), (AFTER, "-", "s"))  # colour, line, marker
 class RecalibrationDisplay:
     """Two evaluations of the same rows, before and after recalibration.
 
-    On the left are the bins of both in one reliability diagram; a filled marker lies outside what 95 % of calibrated
-    bins do, an empty one inside. For states and densities it is the spread of the excess instead. On the right are ECD
-    and temperature with their intervals, against their limits.
+    On the left are the bins of both in one reliability diagram; a filled marker lies outside the range of 95 % of
+    calibrated bins, an empty one inside. For states and densities it is the spread of the excess instead. On the right
+    are ECD and temperature with their intervals, against their limits.
 
     Attributes
     ----------
@@ -310,32 +310,32 @@ class RecalibrationDisplay:
         legend_above(ax)
 
     def _spread(self, ax: Axes) -> None:
-        shown = [spread_of(evaluation) for evaluation in (self.before, self.after)]
-        if not all(one.excess.size for one in shown):
+        spreads = [spread_of(evaluation) for evaluation in (self.before, self.after)]
+        if not all(spread.excess.size for spread in spreads):
             message(ax, "Every outcome was one that the model had called impossible.")
             return
         ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
-        expected = shown[1].expected
+        expected = spreads[1].expected
         if expected is not None:
             ax.plot(*expected.T, color=ink(ax), lw=1.2, ls=":", zorder=2, label="if calibrated")
-        spans = [excess_range(one) for one in shown]
+        spans = [excess_range(spread) for spread in spreads]
         excess_axis(ax, min(low for low, _ in spans), max(high for _, high in spans))
-        for name, one, look in zip(_NAMES, shown, _LOOKS, strict=True):
-            draw_shares(ax, one, *look, name)
-        share_axis(ax, min(map(least_share, shown)))
+        for name, spread, look in zip(_NAMES, spreads, _LOOKS, strict=True):
+            draw_shares(ax, spread, *look, name)
+        share_axis(ax, min(map(smallest_share, spreads)))
         ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
         ax.set_ylabel("share of rows with at least that")
         legend_above(ax)
 
     def _ecd(self, ax: Axes) -> None:
         intervals = (self.before.interval, self.after.interval)
-        limits = [self.after.threshold * one.verdict.dimensions for one in (self.before, self.after)]
+        limits = [self.after.threshold * evaluation.verdict.dimensions for evaluation in (self.before, self.after)]
         draw_zero(ax, limits)
         ax.plot([], [], color=ink(ax), lw=1.3, label=f"{percent(self.after.level)} intervals")
         draw_intervals(ax, intervals, limits, ecd_range(intervals, limits), bars=True)
         name_rows(ax, _NAMES, None)
-        for y, (interval, one) in enumerate(zip(intervals, (self.before, self.after), strict=True)):
-            note(ax, y, interval, one.n, one.summary.n_impossible, True)
+        for y, (interval, evaluation) in enumerate(zip(intervals, (self.before, self.after), strict=True)):
+            note(ax, y, interval, evaluation.n, evaluation.summary.n_impossible, True)
         ax.set_xlabel(direction_label("ECD (nat)"))
         legend_above(ax)
 
@@ -364,8 +364,8 @@ def _binned(evaluation: Evaluation) -> str | None:
     return evaluation.bins.name if evaluation.bins is not None and has_reliability(evaluation.bins) else None
 
 
-def _same(what: str, before: Any, after: Any, hint: str) -> None:
+def _same(trait: str, before: Any, after: Any, hint: str) -> None:
     if before != after:
         raise fail(
-            OptionError, "after", f"must have the same {what} as `before`", got=f"{after} and {before}", hint=hint
+            OptionError, "after", f"must have the same {trait} as `before`", got=f"{after} and {before}", hint=hint
         )

@@ -13,9 +13,9 @@ from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import OptionError, UnavailableError
 from ..html.diagrams import OVER_SIDE, ReliabilityPoints, has_reliability
-from ..html.markup import short
+from ..html.markup import short_count
 from ..judge.evaluation import Evaluation
-from .display import OVER, UNDER, Display, Look, ink, legend_above, percent
+from .display import OVER, UNDER, Display, ModelLook, ink, legend_above, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +121,9 @@ class ReliabilityDisplay(Display):
     @classmethod
     def _of_table(cls, table: Table, level: float) -> Self:
         if table.bins is None:
-            raise fail(OptionError, "table", "must be one of bins", got="one of groups", hint="use `GroupsDisplay`.")
+            raise fail(
+                OptionError, "table", "must be a table of bins", got="a table of groups", hint="use `GroupsDisplay`."
+            )
         if not has_reliability(table):
             raise UnavailableError(
                 "a reliability diagram compares probabilities of classes; these predictions have none.\n\n"
@@ -153,7 +155,7 @@ class ReliabilityDisplay(Display):
         self._counts(ax)
         legend_above(ax)
 
-    def _draw_model(self, ax: Axes, look: Look) -> None:
+    def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the bins of one of several models: filled where they lie outside their band, hollow inside."""
         if look.first:
             draw_sides(ax, self.top_label, strip=False)
@@ -178,11 +180,11 @@ class ReliabilityDisplay(Display):
             ("outside, over-confident", outside & self.overconfident, "D", OVER),
             ("outside, under-confident", outside & ~self.overconfident, "s", UNDER),
         )
-        for label, mine, marker, colour in kinds:
-            if mine.any():
+        for label, selected, marker, colour in kinds:
+            if selected.any():
                 ax.plot(
-                    self.predicted[mine],
-                    self.observed[mine],
+                    self.predicted[selected],
+                    self.observed[selected],
                     linestyle="none",
                     marker=marker,
                     markersize=size,
@@ -210,11 +212,13 @@ class ReliabilityDisplay(Display):
         for k in np.argsort(-self.n, kind="stable").tolist():  # the largest first, as far as there is room
             if full[k] and all(abs(middle[k] - other) >= _ROOM for other in written):
                 written.append(float(middle[k]))
-                ax.text(middle[k], _STRIP + height[k] + 0.008, short(int(self.n[k])), fontsize="x-small", ha="center")
+                ax.text(
+                    middle[k], _STRIP + height[k] + 0.008, short_count(int(self.n[k])), fontsize="x-small", ha="center"
+                )
 
 
 def draw_sides(ax: Axes, top_label: bool, *, strip: bool = True) -> None:
-    """Draw what lies behind the points: the line, the over-confident side and the words for both."""
+    """Draw the background: the line, the over-confident side and the words for both."""
     for corners in OVER_SIDE[top_label]:
         x, y = zip(*corners, strict=True)
         ax.fill(x, y, facecolor=OVER, alpha=0.07, linewidth=0, zorder=0)

@@ -8,31 +8,30 @@ from datetime import datetime
 from .._checks.message import fail, show
 from ..errors import InputError
 from ..files import write_atomically
-from ..html.frame import file_of, pairs_table, region, section
+from ..html.frame import beside_table, code_region, file_of, pairs_table, section
 from ..html.markup import (
+    AxisScale,
     Markup,
-    Scale,
     element,
-    ends,
     in_utc,
+    interval_text,
     label,
     line,
+    metric_text,
     p_value,
     percent,
     picture,
-    rows,
+    rows_text,
     shape,
-    shown,
-    sized,
+    text_width,
     tick_text,
-    together,
+    unbroken,
 )
-from ..html.texts import MarkedText
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
-from .page import Context, header_of, page, versions
+from .page import Context, MarkedText, header_of, page, versions
 
 __all__ = ["report_html", "write_report"]
 
@@ -68,14 +67,14 @@ def report_html(
     after : Evaluation, optional
         The same model after recalibration, to be shown beside it.
     fix : Recalibration, optional
-        What `safecal.recalibrate` found for the same rows: the report says what it would win, and has the lines to
+        What `safecal.recalibrate` found for the same rows: the report says what it would gain, and has the lines to
         paste. Without it, a report of a model that is not SAFE says how to try one.
     fix_command : str, optional
         The command line that finds the fix.
     texts : sequence of MarkedText, optional
         Parts of texts to show, with the tokens marked by which a language model was surprised.
     created : datetime, optional
-        When the report was made; by default now. Without a zone it is UTC. Given the same, reports are the same.
+        When the report was made; by default now. Without a zone it is UTC. With the same time, reports are the same.
 
     Returns
     -------
@@ -96,13 +95,13 @@ def report_html(
     """
     evaluated = "make one with `safecal.evaluate(...)`, or call `.evaluate()` on predictions."
     fixed = "make one with `safecal.recalibrate(...)`, from the rows that were evaluated."
-    for name, given, kind, what, hint in (
+    for name, argument, kind, wanted, hint in (
         ("evaluation", evaluation, Evaluation, "an Evaluation", evaluated),
         ("after", after, Evaluation | None, "an Evaluation", evaluated),
         ("fix", fix, Recalibration | None, "a Recalibration", fixed),
     ):
-        if not isinstance(given, kind):
-            raise fail(InputError, name, f"must be {what}", got=show(given), hint=hint)
+        if not isinstance(argument, kind):
+            raise fail(InputError, name, f"must be {wanted}", got=show(argument), hint=hint)
     if fix is not None and (fix.before.n, fix.before.family) != (evaluation.n, evaluation.family):
         got = f"one of {fix.before.n} {fix.before.family} rows, and {evaluation.n} {evaluation.family} ones"
         raise fail(InputError, "fix", "must be of the rows that were evaluated", got=got, hint=fixed)
@@ -130,7 +129,7 @@ def write_report(
     evaluation : Evaluation
         What to report.
     path : str or os.PathLike
-        Where to; a file that is there is replaced.
+        Where to write it; an existing file is replaced.
     title, source, command, after, fix, fix_command, texts, created : optional
         As in `report_html`.
 
@@ -165,7 +164,7 @@ def write_report(
 _WIDTH, _STEP, _TOP = 440.0, 30.0, 10.0
 _REACH = 1.8  # how far an axis goes beyond the values, at most, in units of their range
 
-Named = tuple[str, Interval]
+NamedInterval = tuple[str, Interval]
 
 
 def comparison_html(
@@ -179,12 +178,12 @@ def comparison_html(
 ) -> str:
     """Return a comparison as one HTML file; ``sides`` are the evaluations of both models, beside each other."""
     context = Context(title or "Which model is less over-confident?", source, command, in_utc(created))
-    facts = [rows(comparison.n)] + ([f"{comparison.clusters} clusters"] if comparison.clusters else [])
+    facts = [rows_text(comparison.n)] + ([f"{comparison.clusters} clusters"] if comparison.clusters else [])
     body = [
-        _verdict(comparison),
-        _differences(comparison),
-        None if sides is None else _sides(sides),
-        _made(comparison, context),
+        _verdict_section(comparison),
+        _differences_section(comparison),
+        None if sides is None else _sides_section(sides),
+        _origin_section(comparison, context),
     ]
     return file_of(
         context.title, "compared", header_of(facts, context), body, made=context.created, holds="results only",
@@ -209,130 +208,120 @@ def write_comparison(
     write_atomically(path, text)
 
 
-def _verdict(comparison: Comparison) -> Markup:
-    told = element("p", together(comparison.verdict), class_="place")
+def _verdict_section(comparison: Comparison) -> Markup:
+    verdict = element("p", unbroken(comparison.verdict), class_="place")
     why = (
         "ECD alone ranks nothing: a model lowers it by saying less. So it is read beside NLL, where smaller is better."
     )
-    parts = [element("h2", "What the differences say", id="verdict"), told, element("p", why, class_="reason")]
+    parts = [element("h2", "What the differences say", id="verdict"), verdict, element("p", why, class_="reason")]
     return element("section", *parts, aria_labelledby="verdict", class_="verdict")
 
 
-def _known(comparison: Comparison) -> list[tuple[str, Difference]]:
-    found = (("ECD", comparison.ecd), ("NLL", comparison.nll), ("Brier", comparison.brier))
-    return [(name, d) for name, d in found if d is not None]
+def _known_differences(comparison: Comparison) -> list[tuple[str, Difference]]:
+    differences = (("ECD", comparison.ecd), ("NLL", comparison.nll), ("Brier", comparison.brier))
+    return [(name, d) for name, d in differences if d is not None]
 
 
-def _differences(comparison: Comparison) -> Markup:
-    known = _known(comparison)
+def _differences_section(comparison: Comparison) -> Markup:
+    known = _known_differences(comparison)
     level = percent(comparison.ecd.interval.level)
-    image = forest(
+    image = _interval_forest(
         "differences", "Differences of a and b", [(name, d.interval) for name, d in known], "a \N{MINUS SIGN} b"
     )
-    said = (
+    caption = (
         f"To the right of the line a is larger, to the left b. Each interval holds the true difference at {level}; "
         "where it does not reach the line, the difference is shown."
     )
-    figure = element("figure", image, element("figcaption", said))
+    figure = element("figure", image, element("figcaption", caption))
     heads = ("", "a", "b", "a \N{MINUS SIGN} b", f"{level} interval", "p-value")
     body = []
     for name, d in known:
         signed = name == "ECD"
         cells = [
-            shown(d.a, signed=signed), shown(d.b, signed=signed), shown(d.interval.value, signed=True),
-            ends(d.interval, signed=True), p_value(d.p_value),
-        ]  # fmt: skip
+            *(metric_text(value, signed=signed) for value in (d.a, d.b)),
+            metric_text(d.interval.value, signed=True),
+            interval_text(d.interval, signed=True),
+            p_value(d.p_value),
+        ]
         body.append((name, cells))
-    return section("differences-heading", "The differences", figure, _table("Differences, row by row", heads, body))
+    return section(
+        "differences-heading", "The differences", figure, beside_table("Differences, row by row", heads, body)
+    )
 
 
-def _sides(sides: SideBySide) -> Markup:
+def _sides_section(sides: SideBySide) -> Markup:
     heads = ("", *(f"{name}, {percent(level)}" for name, level in zip("ab", sides.level, strict=True)))
     body: list[tuple[str, list[str]]] = [("verdict", list(sides.decisions)), ("rows", [str(n) for n in sides.n])]
-    body += [(name, [_value(x, name == "ECD") for x in pair]) for name, pair in sides.metrics.items()]
+    body += [(name, [_value_text(x, name == "ECD") for x in pair]) for name, pair in sides.metrics.items()]
     pictures = []
     for name, unit, origin in (("ECD", "ECD, nat", 0.0), ("temperature", "temperature", 1.0)):
         pair = [
             (side, x) for side, x in zip("ab", sides.metrics.get(name, ()), strict=False) if isinstance(x, Interval)
         ]
         if any(math.isfinite(x.value) for _, x in pair):
-            image = forest(f"sides-{name.lower()}", f"{name} of a and of b", pair, unit, origin)
+            image = _interval_forest(f"sides-{name.lower()}", f"{name} of a and of b", pair, unit, origin)
             calibrated = f"{origin:g} is calibrated; to the right over-confident, to the left under-confident."
             pictures.append(
                 element("figure", element("h3", name[0].upper() + name[1:]), image, element("figcaption", calibrated))
             )
     note = (
-        "Intervals of one model at a time: they may overlap although the difference is shown, because what makes a row "
-        "hard for both cancels only row by row."
+        "Intervals of one model at a time: they can overlap although the difference is shown. A row that is hard for "
+        "both models widens both intervals, but not that of the difference, which is taken row by row."
     )
-    parts = [element("div", *pictures, class_="pictures"), _table("Each model by itself", heads, body)]
+    parts = [element("div", *pictures, class_="pictures"), beside_table("Each model by itself", heads, body)]
     return section("sides", "Side by side", *parts, element("p", note, class_="note"))
 
 
-def _value(x: Interval | float, signed: bool) -> str:
+def _value_text(x: Interval | float, signed: bool) -> str:
     if not isinstance(x, Interval):
-        return shown(x, signed=signed)
-    return shown(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends(x, signed=signed)})")
+        return metric_text(x, signed=signed)
+    return metric_text(x.value, signed=signed) + (
+        "" if math.isnan(x.value) else f" ({interval_text(x, signed=signed)})"
+    )
 
 
-def _made(comparison: Comparison, context: Context) -> Markup:
-    methods = dict.fromkeys(d.interval.method for _, d in _known(comparison))
+def _origin_section(comparison: Comparison, context: Context) -> Markup:
+    methods = dict.fromkeys(d.interval.method for _, d in _known_differences(comparison))
     pairs = [("interval", "; ".join(methods))]
     pairs += [] if context.source is None else [("source", context.source)]
     pairs += [("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
     again = None
     if context.command is not None:
-        again = region(element("pre", element("code", context.command)), "The command")
+        again = code_region(context.command, "The command")
     return section("details", "How it was made", pairs_table(pairs, "Methods and versions"), again)
 
 
-def _table(caption: str, heads: Sequence[str], body: Sequence[tuple[str, Sequence[str]]]) -> Markup:
-    top = [element("th", name, scope="col", class_="n" if k else None) for k, name in enumerate(heads)]
-    lines = [
-        element("tr", element("th", name, scope="row"), *(element("td", together(x), class_="n wraps") for x in cells))
-        for name, cells in body
-    ]
-    table = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *top)),
-        element("tbody", *lines),
-        class_="pair",
-    )
-    return region(table, caption)
-
-
-def forest(name: str, title: str, found: Sequence[Named], unit: str, origin: float = 0.0) -> Markup:
+def _interval_forest(name: str, title: str, named: Sequence[NamedInterval], unit: str, origin: float = 0.0) -> Markup:
     """Return intervals one under the other, around a line where nothing differs."""
-    low, high = _ends([x for _, x in found], origin)
-    names = max(sized(text) for text, _ in found)
-    scale = Scale(low, high, names + 14.0, _WIDTH - 66.0)
-    bottom = _TOP + _STEP * len(found)
+    low, high = _axis_ends([x for _, x in named], origin)
+    names = max(text_width(text) for text, _ in named)
+    scale = AxisScale(low, high, names + 14.0, _WIDTH - 66.0)
+    bottom = _TOP + _STEP * len(named)
     parts = [line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in scale.ticks(5)]
     parts += [label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in scale.ticks(5)]
     parts += [line(scale(origin), _TOP, scale(origin), bottom, "neutral")]
     parts += [label((scale.start + scale.end) / 2.0, bottom + 38.0, unit, "axis-name", "middle")]
-    for place, (text, x) in enumerate(found):
-        parts += _row(text, x, scale, _TOP + _STEP * (place + 0.5), origin)
-    said = ". ".join(f"{text}: {_value(x, True)}" for text, x in found)
-    return picture(name, (_WIDTH, bottom + 50.0), title, f"{said}.", *parts)
+    for place, (text, x) in enumerate(named):
+        parts += _forest_row(text, x, scale, _TOP + _STEP * (place + 0.5), origin)
+    description = ". ".join(f"{text}: {_value_text(x, True)}" for text, x in named)
+    return picture(name, (_WIDTH, bottom + 50.0), title, f"{description}.", *parts)
 
 
-def _ends(found: Sequence[Interval], origin: float) -> tuple[float, float]:
+def _axis_ends(intervals: Sequence[Interval], origin: float) -> tuple[float, float]:
     """Return the ends of an axis that holds every value; very long intervals leave it."""
-    marks = [origin, *(x.value for x in found if math.isfinite(x.value))]
+    marks = [origin, *(x.value for x in intervals if math.isfinite(x.value))]
     low, high = min(marks), max(marks)
-    width = [min(abs(end - x.value), 1e300) for x in found for end in (x.low, x.high) if math.isfinite(end)]
+    width = [min(abs(end - x.value), 1e300) for x in intervals for end in (x.low, x.high) if math.isfinite(end)]
     reach = (high - low) or min(width, default=0.0) or 0.1
-    left = max(min([low, *(x.low for x in found)]), low - _REACH * reach)
-    right = min(max([high, *(x.high for x in found)]), high + _REACH * reach)
+    left = max(min([low, *(x.low for x in intervals)]), low - _REACH * reach)
+    right = min(max([high, *(x.high for x in intervals)]), high + _REACH * reach)
     pad = 0.06 * (right - left or reach)
     return left - pad, right + pad
 
 
-def _row(text: str, x: Interval, scale: Scale, y: float, origin: float) -> list[Markup]:
+def _forest_row(text: str, x: Interval, scale: AxisScale, y: float, origin: float) -> list[Markup]:
     parts = [label(0.0, y + 4.5, text)]
-    value = shown(x.value, signed=origin == 0.0).replace("-", "\N{MINUS SIGN}")
+    value = metric_text(x.value, signed=origin == 0.0).replace("-", "\N{MINUS SIGN}")
     parts.append(label(_WIDTH, y + 4.5, value, "value", "end"))
     if not math.isnan(x.value):
         parts.append(line(scale(x.low), y, scale(x.high), y, "span"))

@@ -1,32 +1,51 @@
 """The report: one file that holds everything, and reads from top to bottom."""
 
-import json
 import math
 import platform
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import metadata
-from typing import Any, final
+from typing import final
 
 from .._optional import version
-from .._sums.bins import Bins
 from .._sums.table import Table
-from ..families.predictions import family_named
-from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram
-from ..html.frame import Findings, figure, file_of, icon, number_table, pairs_table, region, section
-from ..html.intervals import TemperatureCurve, forest, temperature_picture
-from ..html.markup import Markup, element, grouped, join, percent, plain, rows, sentence, shortened, together, with_code
-from ..html.texts import MarkedText, texts_section
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture, transform_words
+from ..html.frame import (
+    PageFindings,
+    code_region,
+    figure,
+    file_of,
+    icon,
+    json_block,
+    number_table,
+    pairs_table,
+    section,
+)
+from ..html.intervals import TemperatureCurve, directions_picture, forest, temperature_picture
+from ..html.markup import (
+    Markup,
+    element,
+    grouped,
+    join,
+    metric_text,
+    percent,
+    plain,
+    rows_text,
+    sentence,
+    shortened,
+    unbroken,
+    with_code,
+)
+from ..inference.forecasts import Forecast
+from ..judge.display import kind_of
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
-from ..options import Limits
 from . import words
-from .forecasts import forecast_figures
-from .steps import after_section, fix_section, next_steps
+from .advice import next_steps, typed
+from .steps import after_section, fix_section, snippet
 from .tables import (
-    FOR_READING,
+    BINS_NOTE,
     cards,
     merged_bins,
     number_rows,
@@ -37,25 +56,43 @@ from .tables import (
 )
 
 __all__ = [
-    "GLOSSARY", "LARGEST", "Context", "embedded", "glossary", "header_of", "page", "parameters", "pictures_section",
-    "snippet", "versions",
+    "MOST_BYTES", "Context", "MarkedText", "header_of", "page", "parameters", "pictures_section", "versions",
 ]  # fmt: skip
 
-LARGEST = 200_000  # bytes; beyond it, the document of the evaluation is left out
+MOST_BYTES = 200_000  # bytes; beyond it, the document of the evaluation is left out
 _MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least
-_DRAWN = 40  # groups in a picture
+_GROUPS_DRAWN = 40  # groups in a picture
+_MOST_AXES = 4  # that have a picture each
+_MARKS = ((6.0, "more"), (3.0, "much"), (1.0, "some"))  # nats of excess from which on a token is marked
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the caller says about an evaluation, beside the evaluation itself."""
+    """Where an evaluation comes from: its title, its source, the commands, and the time."""
 
     title: str
     source: str | None
     command: str | None
     created: datetime
     fix_command: str | None = None  # that finds the fix
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class MarkedText:
+    """Part of a text, token by token.
+
+    Attributes
+    ----------
+    title : str
+        Where it is from.
+    tokens : tuple of (str, float)
+        Each token and its excess in nats.
+    """
+
+    title: str
+    tokens: tuple[tuple[str, float], ...]
 
 
 def page(
@@ -67,10 +104,10 @@ def page(
     *,
     more: Sequence[Markup] = (),
 ) -> str:
-    """Return the whole page; ``more`` sections follow the numbers, and stand for what fixes the model."""
-    findings = Findings.of(evaluation)
+    """Return the whole page; ``more`` sections follow the numbers, in the place of the fix."""
+    findings = PageFindings.of(evaluation)
     body = [
-        verdict_section(findings),
+        verdict_section(findings, fix, in_shell=context.command is not None),
         where_section(findings),
         slices_section(findings),
         texts_section(texts),
@@ -82,20 +119,20 @@ def page(
     ]
     start = join(body)
     if len(findings.in_bins) + len(findings.in_groups) <= _MOST_KEYS:
-        whole = _page(findings, context, start, embedded(evaluation.to_dict()))
-        if len(whole.encode()) <= LARGEST:
+        whole = _file(findings, context, start, json_block("evaluation", evaluation.to_dict()))
+        if len(whole.encode()) <= MOST_BYTES:
             return whole
-    return _page(findings, context, start, None)
+    return _file(findings, context, start, None)
 
 
-def _page(findings: Findings, context: Context, start: Markup, document: Markup | None) -> str:
+def _file(findings: PageFindings, context: Context, start: Markup, document: Markup | None) -> str:
     decision = findings.verdict.decision
-    made = _details(findings.evaluation, context, with_document=document is not None)
+    details = _details_section(findings.evaluation, context, with_document=document is not None)
     return file_of(
         f"{decision}: {context.title}",
         decision.lower(),
         header_of(_facts(findings.evaluation), context),
-        [start, made, section("glossary", "The words", glossary(start, made))],
+        [start, details, section("glossary", "The words", words.glossary(start, details))],
         made=context.created,
         holds="results only",
         skip="Skip to the verdict",
@@ -104,7 +141,7 @@ def _page(findings: Findings, context: Context, start: Markup, document: Markup 
 
 
 def _facts(evaluation: Evaluation) -> list[str]:
-    facts = [rows(evaluation.n), words.kind(evaluation)]
+    facts = [rows_text(evaluation.n), kind_of(evaluation.tally)]
     if evaluation.groups is not None:
         facts.append(f"{grouped(len(evaluation.groups))} group{'' if len(evaluation.groups) == 1 else 's'}")
     return facts
@@ -124,10 +161,11 @@ def header_of(facts: Sequence[str], context: Context) -> Markup:
     )
 
 
-def verdict_section(findings: Findings) -> Markup:
+def verdict_section(findings: PageFindings, fix: Recalibration | None, *, in_shell: bool) -> Markup:
     """Return the first screen: decision, place, one number, what to do; then what it means, and why."""
     evaluation, verdict = findings.evaluation, findings.verdict
-    steps = [element("li", element("strong", what), " ", how) for what, how in next_steps(evaluation, verdict)]
+    advice = next_steps(evaluation, verdict, fix, in_shell=in_shell)
+    steps = [element("li", element("strong", what), " ", how) for what, how in advice]
     banner = element(
         "div",
         icon(verdict.decision),
@@ -138,50 +176,69 @@ def verdict_section(findings: Findings) -> Markup:
         ),
         class_="banner",
     )
-    place, number, about = map(together, words.opening(evaluation, verdict))
-    found = element(
+    place, number, about, by_place = map(unbroken, words.opening(evaluation, verdict))
+    where = element(
         "div",
         element("p", element("bdi", place), class_="place"),
         element("p", element("span", number, class_="value"), " ", about, class_="figure"),
+        element("p", element("bdi", by_place), class_="by-place") if by_place else None,
     )
-    first = element("div", found, element("div", element("h3", "What to do"), element("ol", *steps)), class_="columns")
-    what = [element("p", together(said)) for said in words.meaning(evaluation, verdict)]
+    upper = element("div", where, element("div", element("h3", "What to do"), element("ol", *steps)), class_="columns")
+    meaning = [element("p", unbroken(text)) for text in words.meaning(evaluation, verdict)]
     reading = element("p", sentence(evaluation.reading), class_="reading") if evaluation.reading else None
-    reason = element("p", with_code(sentence(verdict.reason)), class_="reason")
-    notes = [element("p", "Note: ", with_code(together(note)), class_="note") for note in evaluation.notes]
-    second = element(
+    reason = element("p", with_code(sentence(typed(verdict.reason, evaluation, in_shell))), class_="reason")
+    notes = [typed(note, evaluation, in_shell) for note in evaluation.notes]
+    notes_shown = [element("p", "Note: ", with_code(unbroken(note)), class_="note") for note in notes]
+    lower = element(
         "div",
-        element("div", element("h3", "What it means"), *what, reading),
-        element("div", element("h3", "Why"), reason, *notes),
+        element("div", element("h3", "What it means"), *meaning, reading),
+        element("div", element("h3", "Why"), reason, *notes_shown),
         class_="columns",
     )
-    return element("section", banner, first, second, aria_labelledby="verdict", class_="verdict")
+    return element("section", banner, upper, lower, aria_labelledby="verdict", class_="verdict")
 
 
-def numbers_section(findings: Findings) -> Markup:
+def numbers_section(findings: PageFindings) -> Markup:
     """Return the scales of the verdict, and the numbers beside them."""
-    rows = number_rows(findings.evaluation, findings.verdict)
-    return section("numbers", "The numbers", cards(findings), number_table(rows))
+    numbers = number_rows(findings.evaluation, findings.verdict)
+    return section("numbers", "The numbers", cards(findings), number_table(numbers))
 
 
-def pictures_section(findings: Findings) -> Markup:
+def pictures_section(findings: PageFindings) -> Markup:
     """Return the pictures that exist for this family."""
     parts: list[Markup] = []
     if findings.bins is not None and not math.isnan(findings.evaluation.ece):
-        parts.append(_reliability(findings.bins, merged_bins(findings)))
+        parts.append(_reliability_figure(findings.bins, merged_bins(findings)))
     if findings.evaluation.forecast is not None:
-        parts += forecast_figures(findings.evaluation.forecast)
+        parts += _forecast_figures(findings.evaluation.forecast)
     if findings.evaluation.summary.sum_brier is None:  # states and densities
-        parts.append(_spread(findings.evaluation))
+        parts.append(_spread_figure(findings.evaluation))
     if findings.bins is not None:
-        parts.append(_bars(findings, findings.bins.name))
-    parts.append(_curve(findings))
+        parts.append(_bins_figure(findings, findings.bins.name))
+    parts.append(_temperature_figure(findings))
     if findings.in_groups:
-        parts.append(_forest(findings))
+        parts.append(_groups_figure(findings))
     return section("pictures", "The pictures", element("div", *parts, class_="pictures"))
 
 
-def _reliability(bins: Table, many: str) -> Markup:
+def _forecast_figures(forecast: Forecast) -> list[Markup]:
+    """Return the histogram of the transform; of vectors the factor of each axis, too, and of draws their histograms."""
+    image, caption = transform_picture("transform", forecast), transform_words(forecast)
+    figures = [figure("Where do outcomes fall in their forecasts?", image, caption)]
+    if forecast.vector is None and not forecast.axes:
+        return figures
+    caption = "How many times the standard deviations of the draws are too small, with intervals that hold together."
+    if (vector := forecast.vector) is not None:
+        caption = f"The widest direction: {vector.largest}. The narrowest: {vector.smallest}."
+    image = directions_picture("directions", forecast)
+    figures.append(figure("Along which axis is it too narrow?", image, caption))
+    for k, axis in enumerate(forecast.axes[:_MOST_AXES]):
+        image = transform_picture(f"transform-{k}", axis)
+        figures.append(figure(f"Where do outcomes fall along axis {k}?", image, transform_words(axis)))
+    return figures
+
+
+def _reliability_figure(bins: Table, merged: str) -> Markup:
     side = "Below the line the model is over-confident."
     if not bins.top_label:
         side = "Where it is shaded, the model is over-confident: the observed share is nearer to one half than it says."
@@ -190,28 +247,28 @@ def _reliability(bins: Table, many: str) -> Markup:
         reliability_diagram("reliability", bins),
         f"{side} The grey bars show where 95 % of the observed shares of a calibrated model lie. "
         "Filled dots lie outside: chance does not explain them. The bars below count the rows of each bin.",
-        many,
+        merged,
     )
 
 
-def _spread(evaluation: Evaluation) -> Markup:
-    found = ExcessShares.of(evaluation)
-    beside = "" if found.expected is None else " Where the line is above the dashed one, it is surprised too often."
-    said = "Excess is the surprise of a row beyond what the model announced; ECD is its mean."
-    return figure("How often is it surprised, and how much?", excess_picture("spread", found), f"{said}{beside}")
+def _spread_figure(evaluation: Evaluation) -> Markup:
+    shares = ExcessShares.of(evaluation)
+    dashed = "" if shares.expected is None else " Where the line is above the dashed one, it is surprised too often."
+    caption = "Excess is the surprise of a row beyond what the model announced; ECD is its mean."
+    return figure("How often is it surprised, and how much?", excess_picture("spread", shares), f"{caption}{dashed}")
 
 
-def _bars(findings: Findings, name: str) -> Markup:
+def _bins_figure(findings: PageFindings, name: str) -> Markup:
     return figure(
         f"Where is it too surprised? ECD by {name}",
         forest("bars", f"ECD of each bin of {name}", findings.in_bins, bars=True),
         "To the right it is over-confident, to the left under-confident. "
-        f"The intervals hold for all bins together, at {percent(findings.verdict.level)}. {FOR_READING}",
+        f"The intervals hold for all bins together, at {percent(findings.verdict.level)}. {BINS_NOTE}",
         merged_bins(findings),
     )
 
 
-def _curve(findings: Findings) -> Markup:
+def _temperature_figure(findings: PageFindings) -> Markup:
     heading = "Which temperature fits the data?"
     verdict = findings.verdict
     image = temperature_picture("temperature", TemperatureCurve.of(findings.evaluation))
@@ -229,80 +286,46 @@ def _curve(findings: Findings) -> Markup:
     )
 
 
-def _forest(findings: Findings) -> Markup:
-    found = findings.in_groups
-    left = f" The other {grouped(len(found) - _DRAWN)} groups are not drawn." if len(found) > _DRAWN else ""
+def _groups_figure(findings: PageFindings) -> Markup:
+    groups = findings.in_groups
+    left = (
+        f" The other {grouped(len(groups) - _GROUPS_DRAWN)} groups are not drawn."
+        if len(groups) > _GROUPS_DRAWN
+        else ""
+    )
     return figure(
         "In which groups? ECD by group, the worst first",
-        forest("groups", "ECD of each group", found[:_DRAWN], bars=False),
+        forest("groups", "ECD of each group", groups[:_GROUPS_DRAWN], bars=False),
         "Larger squares have more rows; filled ones are beyond their limit. The intervals are those of the verdict, "
         "and hold for all groups together.",
         left,
     )
 
 
-def _details(evaluation: Evaluation, context: Context, *, with_document: bool) -> Markup:
+def _details_section(evaluation: Evaluation, context: Context, *, with_document: bool) -> Markup:
     """Return parameters, versions, and how to make this again."""
     source, command = context.source, context.command
-    known = [("source", source)] if source is not None else []
-    made = [*known, ("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
+    sources = [("source", source)] if source is not None else []
+    origin = [*sources, ("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
     again: list[Markup] = []
     if command is not None:
-        again += [element("h3", "On the command line"), _code(command, "The command")]
-    again += [element("h3", "In Python"), _code(snippet(evaluation), "The Python code")]
+        again += [element("h3", "On the command line"), code_region(command, "The command")]
+    again += [element("h3", "In Python"), code_region(snippet(evaluation), "The Python code")]
     if with_document:
-        said = "This file contains the whole evaluation as a JSON document, with the sums behind every number: "
-        note = join([said, element("code", "safecal.Evaluation.from_dict"), " reads it."])
+        contents = "This file contains the whole evaluation as a JSON document, with the sums behind every number: "
+        note = join([contents, element("code", "safecal.Evaluation.from_dict"), " reads it."])
     else:
         note = join(["The JSON document of the evaluation is left out: the file would be larger than 200 kB."])
     tables = element(
         "div",
         pairs_table(parameters(evaluation), "Parameters and methods"),
-        pairs_table(made, "Origin and versions"),
+        pairs_table(origin, "Origin and versions"),
         class_="columns",
     )
     return section("details", "How it was made", tables, *again, element("p", note, class_="note"))
 
 
-def _code(text: str, name: str) -> Markup:
-    return region(element("pre", element("code", text)), name)
-
-
 Pairs = Sequence[tuple[str, str]]
-
-GLOSSARY = (
-    ("nat", "the unit of surprise, with natural logarithms; 1 nat is 1.44 bits"),
-    ("surprisal", "how surprised the model was: minus the logarithm of the probability it gave to what happened"),
-    ("entropy", "how surprised it said it would be, on average"),
-    ("excess", "surprisal minus entropy, for one row"),
-    ("ECD", "entropic calibration difference: the mean excess; above 0 over-confident, below 0 under-confident"),
-    (
-        "temperature",
-        "T, where raising the predictions to the power 1/T fits the data best; above 1 over-confident, below 1 "
-        "under-confident",
-    ),
-    (
-        "mistake",
-        "an outcome other than the likeliest; the model announces so many by the probability it gives to the others",
-    ),
-    ("range", "a part of the predictions in their order: from half to a sixteenth of the rows"),
-    ("suspected", "the estimate is beyond the limit, but its lower bound is not: more rows would decide"),
-    ("dimension", "two nats of spread of the surprise, at least one; that of a vector, 1 for two classes"),
-    ("over-confident", "more surprised than announced; unsafe, because people rely on its certainty"),
-    ("under-confident", "less surprised than announced; cautious"),
-    ("impossible", "something happened to which the model had given probability 0: an infinite surprise"),
-    ("NLL", "negative log-likelihood: the mean surprisal; a proper score, smaller is better"),
-    (
-        "ECE",
-        "expected calibration error: the mean distance between predicted and observed, over bins; of the positive "
-        "class, or of the confidence in the most likely class",
-    ),
-    ("ECE by chance", "the ECE that a calibrated model has with so many rows, because shares vary"),
-    ("ESCE", "expected signed calibration error: as ECE with signs, so that opposite bins cancel"),
-    ("Brier", "the mean squared distance between probabilities and outcome; a proper score, smaller is better"),
-    ("p-value", "the probability, if the model is calibrated, of a surprise at least as extreme as the one seen"),
-    ("interval", "two ends; at 95 %, the truth lies between them except in 1 of 20 data sets like this one"),
-)
 
 
 def versions() -> Pairs:
@@ -312,20 +335,20 @@ def versions() -> Pairs:
 
 
 def parameters(evaluation: Evaluation) -> Pairs:
-    """Return what was asked, and by which methods it was answered."""
+    """Return the options of the evaluation, and the methods that it used."""
     e = evaluation
-    limits, many = e.limits, e.verdict.dimensions
-    found = [("family", e.family), ("rows", grouped(e.n))]
+    limits, dimensions = e.limits, e.verdict.dimensions
+    pairs = [("family", e.family), ("rows", grouped(e.n))]
     if e.dimension > 1:
-        found.append(("dimension", str(e.dimension)))
-    unit = "nat" if many == 1.0 else f"nat per dimension, {plain(e.verdict.allowed)} nat for {plain(many)}"
-    found += [
+        pairs.append(("dimension", str(e.dimension)))
+    unit = "nat" if dimensions == 1.0 else f"nat per dimension, {plain(e.verdict.allowed)} nat for {plain(dimensions)}"
+    pairs += [
         ("threshold", f"{plain(limits.threshold)} {unit}"),
         ("max_temperature", plain(limits.max_temperature)),
         ("max_ratio", f"{plain(limits.max_ratio)} times as many mistakes as announced"),
         (
             "local_threshold",
-            f"{plain(limits.local_threshold)} nat{'' if many == 1.0 else ' per dimension'}, in a range",
+            f"{plain(limits.local_threshold)} nat{'' if dimensions == 1.0 else ' per dimension'}, in a range",
         ),
         ("min_share", f"{percent(limits.min_share)} of the rows, in a range"),
         ("level", percent(limits.level)),
@@ -336,56 +359,32 @@ def parameters(evaluation: Evaluation) -> Pairs:
         ("interval of ECD", e.interval.method),
         ("temperature", e.temperature.method),
     ]
-    return found
+    return pairs
 
 
-def snippet(evaluation: Evaluation) -> str:
-    """Return Python that makes the same evaluation from the data."""
-    e = evaluation
-    options = _bin_options(e.bins, e.family)
-    options += ["by=groups"] if e.groups is not None else []
-    options += ["cluster=clusters"] if e.test.method == "cluster" else []
-    options += ["sample_weight=weights"] if e.summary.weight != e.n else []
-    always = ("threshold", "max_temperature", "level")
-    changed = [n for n in e.limits.__slots__ if n in always or getattr(e.limits, n) != getattr(Limits(), n)]
-    options += [f"{name}={getattr(e.limits, name)!r}" for name in changed]
-    listed = "".join(f"\n    {option}," for option in options) + "\n"
-    call = family_named(e.family).words.of(e.dimension).call.format(listed)
-    return f"import safecal\n\nresult = {call}\nprint(result.verdict)\n"
+def texts_section(texts: Sequence[MarkedText]) -> Markup | None:
+    """Return a section that shows some texts; colour is never the only sign of a mark."""
+    if not texts:
+        return None
+    legend = element(
+        "p",
+        "Tokens are marked where the model was surprised beyond what it had announced, by ",
+        join(
+            (element("mark", f"{low:g} nat", class_=name) for low, name in reversed(_MARKS)),
+            ", ",
+        ),
+        " or more. The worst places come first.",
+    )
+    passages = [
+        element("div", element("h3", text.title), element("p", join(map(_token, text.tokens)), class_="tokens"))
+        for text in texts
+    ]
+    return section("texts", "Where in the text?", legend, *passages)
 
 
-def _bin_options(table: Table | None, family: str) -> list[str]:
-    kind = family_named(family)
-    if table is None or table.bins is None:
-        return ["bins=None"] if kind.binned_by_default else []
-    edges = table.bins.edges
-    if edges == Bins.uniform(len(edges) - 1).edges:
-        made = str(len(edges) - 1)
-    else:
-        made = f"safecal.Bins.from_edges({list(edges)!r})" if len(edges) <= 12 else "bins"
-    default = kind.bin_choices[0] if kind.binned_by_default else None
-    return [f"bins={made}"] + ([] if table.name == default else [f"bin_on={table.name!r}"])
-
-
-def glossary(*parts: Markup) -> Markup:
-    """Return the words that these parts of a page use, and those that explain them."""
-    text = " ".join(re.sub(r"<[^>]*>", " ", str(part)) for part in parts)
-    used: set[str] = set()
-    while more := {word: said for word, said in GLOSSARY if word not in used and _uses(text, word)}:
-        used |= more.keys()
-        text = " ".join(more.values())
-    listed = ((word, said) for word, said in GLOSSARY if word in used)
-    items = (element("div", element("dt", word), element("dd", together(said))) for word, said in listed)
-    return element("dl", *items, class_="glossary")
-
-
-def _uses(text: str, word: str) -> bool:
-    return re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE if word.islower() else re.NOFLAG) is not None
-
-
-def embedded(document: Any) -> Markup:
-    """Return a JSON document as a block that no browser runs and nothing in it can close."""
-    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return element("script", Markup(text), type="application/json", id="evaluation")
+def _token(token: tuple[str, float]) -> Markup:
+    text, excess = token
+    name = next((name for low, name in _MARKS if excess >= low), None)
+    if name is None:
+        return join([text])
+    return element("mark", text, class_=name, title=f"{metric_text(excess, signed=True)} nat")

@@ -12,21 +12,21 @@ from .._kernels.states import Pose, exponential, product
 from .._types import FloatArray, IndexArray
 from ..families.poses import Convention, pose_errors
 from ..files import write_atomically
-from ..html.frame import figure, pairs_table, region, section
+from ..html.frame import code_region, figure, pairs_table, region, section
 from ..html.markup import (
+    AxisScale,
     Markup,
-    Scale,
     element,
-    ends,
     in_utc,
+    interval_text,
     label,
     line,
+    metric_text,
     picture,
     plain,
     shape,
-    shown,
     tick_text,
-    upright,
+    upright_label,
     with_code,
 )
 from ..maps.poses import PoseStudy
@@ -37,8 +37,8 @@ __all__ = ["Track", "poses_html", "write_poses"]
 _SIZE = (440.0, 344.0)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54.0, 428.0, 24.0, 286.0
 _ELLIPSES = 40
-_RADIUS = 2.4477  # of the ellipse that holds 95 % of a Gaussian of the plane
-_POINTS = 300  # of a line
+_ELLIPSE_RADIUS = 2.4477  # of the ellipse that holds 95 % of a Gaussian of the plane
+_LINE_POINTS = 300  # of a line
 _WINDOWS = 150
 
 
@@ -75,7 +75,7 @@ def poses_html(
     command: str | None = None,
     created: datetime | None = None,
 ) -> str:
-    """Return the page: the report of the evaluation, and what poses have beside it."""
+    """Return the page: the report of the evaluation, with its axes and its track."""
     context = Context(title or "Is the covariance of the poses honest?", source, command, in_utc(created))
     return page(study.evaluation, context, None, None, more=[_axes_section(study), _pictures(study, track)])
 
@@ -85,9 +85,9 @@ def _axes_section(study: PoseStudy) -> Markup:
     body = [
         (
             a.name,
-            shown(a.temperature.value),
-            ends(a.temperature) if study.several else "not known of one run",
-            shown(a.factor),
+            metric_text(a.temperature.value),
+            interval_text(a.temperature) if study.several else "not known from one run",
+            metric_text(a.factor),
         )
         for a in study.axes
     ]
@@ -97,14 +97,14 @@ def _axes_section(study: PoseStudy) -> Markup:
         for row in body
     ]
     table = region(element("table", top, element("tbody", *rows)), "The axes one by one")
-    said = "Each interval holds by itself. Above 1, the axis is over-confident."
+    note = "Each interval holds by itself. Above 1, the axis is over-confident."
     suspected = [element("p", element("strong", "Suspected:"), " ", with_code(f"{text}.")) for text in study.suspicions]
-    parts: list[Markup] = [*suspected, table, element("p", said, class_="note")]
+    parts: list[Markup] = [*suspected, table, element("p", note, class_="note")]
     if study.fix is not None:
         matrix = ",\n ".join("[" + ", ".join(f"{x:.4g}" for x in row) + "]" for row in study.matrix)
         parts += [
             element("p", "Multiply covariances by this, entry by entry; over-confidence is then ruled out:"),
-            region(element("pre", element("code", f"[{matrix}]")), "The factors of the covariances"),
+            code_region(f"[{matrix}]", "The factors of the covariances"),
         ]
     parts.append(pairs_table([("noted", text) for text in study.notes], "Beside the verdict"))
     return section("axes", "By axis", *parts)
@@ -133,21 +133,21 @@ def _over_time(study: PoseStudy, track: Track) -> Markup:
         keys = np.array(steps.keys, dtype=np.float64)
         nees, band = d + 2.0 * steps.ecd, d + 2.0 * study.consistency.bands()
         image = _time_picture(keys, nees, band, d, "step")
-        told = (
+        caption = (
             "The line is the mean NEES of the runs at each step; on the right, the same as ECD. If the covariances are "
         )
         level = f"{100 * study.evaluation.level:g} %"
         return figure(
-            heading, image, f"{told}right, {level} of the steps lie in the grey band. Above, they are too small."
+            heading, image, f"{caption}right, {level} of the steps lie in the grey band. Above, they are too small."
         )
     predictions = pose_errors(track.truth, track.estimate, track.cov, track.convention)
     nees = d + 2.0 * predictions.score().excess
     windows = np.array_split(np.arange(len(nees)), min(_WINDOWS, len(nees)))
     at = np.array([track.times[0][rows].mean() for rows in windows])
     image = _time_picture(at, np.array([nees[rows].mean() for rows in windows]), None, d, "seconds")
-    told = "The line is the mean NEES of the first run in windows of time; on the right, the same as ECD. "
-    told += f"If the covariances are right, it is about {d}. "
-    return figure(heading, image, f"{told}Errors persist in a run, so that no band is known.")
+    caption = "The line is the mean NEES of the first run in windows of time; on the right, the same as ECD. "
+    caption += f"If the covariances are right, it is about {d}. "
+    return figure(heading, image, f"{caption}Errors persist in a run, so that no band is known.")
 
 
 def _time_picture(at: FloatArray, nees: FloatArray, band: FloatArray | None, d: int, name: str) -> Markup:
@@ -156,8 +156,9 @@ def _time_picture(at: FloatArray, nees: FloatArray, band: FloatArray | None, d: 
     low, high = float(marks.min()), float(marks.max())
     log = high > 8.0 * d and low > 0.0
     pad = 0.0 if log else 0.06 * (high - low or 1.0)
-    x = Scale(float(at.min()), float(at.max()) if at.max() > at.min() else float(at.min()) + 1.0, _LEFT, _RIGHT - 34.0)
-    y = Scale(low / 1.2 if log else max(low - pad, 0.0), high * 1.2 if log else high + pad, _BOTTOM, _TOP, log)
+    first, last = float(at.min()), float(at.max())
+    x = AxisScale(first, last if last > first else first + 1.0, _LEFT, _RIGHT - 34.0)
+    y = AxisScale(low / 1.2 if log else max(low - pad, 0.0), high * 1.2 if log else high + pad, _BOTTOM, _TOP, log)
     drawn = [(x(float(t)), y(float(v))) for t, v in zip(at, nees, strict=True) if np.isfinite(v)]
     right = _RIGHT - 34.0
     parts = [
@@ -178,11 +179,11 @@ def _time_picture(at: FloatArray, nees: FloatArray, band: FloatArray | None, d: 
         label((_LEFT + right) / 2.0, _BOTTOM + 42.0, name, "axis-name", "middle"),
         label(_LEFT, _TOP - 9.0, f"a NEES of {d} is consistent", "small"),
         label(_RIGHT, _TOP - 9.0, "ECD, nat", "axis-name", "end"),
-        upright("NEES", 12.0, (_TOP + _BOTTOM) / 2.0),
+        upright_label("NEES", 12.0, (_TOP + _BOTTOM) / 2.0),
     ]
-    least, most = (plain(float(end)) for end in (finite.min(), finite.max()))
-    told = f"NEES against {name}: from {least} to {most}, where {d} is consistent."
-    return picture("over-time", _SIZE, "NEES and ECD over time", told, *parts)
+    lowest, highest = (plain(float(end)) for end in (finite.min(), finite.max()))
+    description = f"NEES against {name}: from {lowest} to {highest}, where {d} is consistent."
+    return picture("over-time", _SIZE, "NEES and ECD over time", description, *parts)
 
 
 def _position_covariances(track: Track, rows: IndexArray) -> FloatArray:
@@ -200,9 +201,9 @@ def _position_covariances(track: Track, rows: IndexArray) -> FloatArray:
             columns.append(error[:, turn:] / step)
             continue
         moved = exponential(error, plane=group == "SE2")
-        found = product(estimate, moved) if side == "right" else product(moved, estimate)
-        assert found.position is not None
-        columns.append((found.position - estimate.position) / step)
+        displaced = product(estimate, moved) if side == "right" else product(moved, estimate)
+        assert displaced.position is not None
+        columns.append((displaced.position - estimate.position) / step)
     slope = track.convention.ordered(np.moveaxis(np.array(columns), 0, 1).reshape(len(rows), turn + move, -1))
     slope = np.swapaxes(slope, 1, 2)
     return np.asarray(slope @ np.asarray(track.cov)[rows] @ np.swapaxes(slope, 1, 2))
@@ -218,19 +219,19 @@ def _track_picture(track: Track) -> Markup:
     cov = _position_covariances(track, rows)[:, [[a], [b]], [a, b]]
     root = np.linalg.cholesky(cov + 1e-18 * np.eye(2))
     around = np.linspace(0.0, 2.0 * np.pi, 41)[:-1]
-    circle = _RADIUS * np.stack([np.cos(around), np.sin(around)])
+    circle = _ELLIPSE_RADIUS * np.stack([np.cos(around), np.sin(around)])
     rings = estimate[rows][:, [a, b], None] + root @ circle
     white = np.linalg.solve(root, (truth - estimate)[rows][:, [a, b], None])[..., 0]
-    outside = np.sqrt((white * white).sum(axis=1)) > _RADIUS
+    outside = np.sqrt((white * white).sum(axis=1)) > _ELLIPSE_RADIUS
     seen = np.concatenate([truth[:, [a, b]], np.moveaxis(rings, 1, 2).reshape(-1, 2)])
     low, high = np.percentile(seen, [1, 99], axis=0)
     low, high = np.minimum(low, truth[:, [a, b]].min(axis=0)), np.maximum(high, truth[:, [a, b]].max(axis=0))
     half = 0.54 * max(float((high - low)[0]) / (_RIGHT - _LEFT), float((high - low)[1]) / (_BOTTOM - _TOP), 1e-9)
     middle = (low + high) / 2.0
     wide, tall = half * (_RIGHT - _LEFT), half * (_BOTTOM - _TOP)  # one scale for both axes: circles stay circles
-    x = Scale(float(middle[0] - wide), float(middle[0] + wide), _LEFT, _RIGHT)
-    y = Scale(float(middle[1] - tall), float(middle[1] + tall), _BOTTOM, _TOP)
-    some = np.unique(np.linspace(0, len(truth) - 1, min(_POINTS, len(truth))).astype(np.intp))
+    x = AxisScale(float(middle[0] - wide), float(middle[0] + wide), _LEFT, _RIGHT)
+    y = AxisScale(float(middle[1] - tall), float(middle[1] + tall), _BOTTOM, _TOP)
+    some = np.unique(np.linspace(0, len(truth) - 1, min(_LINE_POINTS, len(truth))).astype(np.intp))
     parts = [
         *(line(_LEFT, y(t), _RIGHT, y(t), "grid") for t in y.ticks(6)),
         *(label(_LEFT - 8.0, y(t) + 4.0, tick_text(t), anchor="end") for t in y.ticks(6)),
@@ -243,10 +244,10 @@ def _track_picture(track: Track) -> Markup:
         ),
         line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
         label((_LEFT + _RIGHT) / 2.0, _BOTTOM + 42.0, "xyz"[a], "axis-name", "middle"),
-        upright("xyz"[b], 12.0, (_TOP + _BOTTOM) / 2.0),
+        upright_label("xyz"[b], 12.0, (_TOP + _BOTTOM) / 2.0),
         label(_RIGHT, _TOP - 9.0, f"{int(outside.sum())} of {len(rows)} outside of their ellipse", "small", "end"),
     ]
-    told = (
+    description = (
         f"The track in {'xyz'[a]} and {'xyz'[b]} with {len(rows)} ellipses; {int(outside.sum())} do not hold the truth."
     )
-    return picture("the-track", _SIZE, "Error ellipses along the track, with the truth", told, *parts)
+    return picture("the-track", _SIZE, "Error ellipses along the track, with the truth", description, *parts)

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, final, get_args
 from .. import documents
 from ..visible import visible
 
-__all__ = ["Condition", "Kind", "Operator", "written"]
+__all__ = ["Condition", "Kind", "Operator", "write_conditions"]
 
 Kind = Literal["number", "date", "truth", "category"]
 Operator = Literal["<", ">=", "is", "missing"]
@@ -70,8 +70,8 @@ class Condition:
         else:
             value = "'" + str(self.value).replace("'", "''") + "'"
             value = f"TIMESTAMP {value}" if self.type == "date" else value
-        found = f"{name} {'=' if self.operator == 'is' else self.operator} {value}"
-        return f"({found} AND NOT isnan({name}))" if self.with_nan and self.operator == ">=" else found
+        comparison = f"{name} {'=' if self.operator == 'is' else self.operator} {value}"
+        return f"({comparison} AND NOT isnan({name}))" if self.with_nan and self.operator == ">=" else comparison
 
     @property
     def polars(self) -> str:
@@ -80,8 +80,8 @@ class Condition:
         if self.operator == "missing":
             return f"({column}.is_null() | {column}.is_nan())" if self.with_nan else f"{column}.is_null()"
         value = _moment(str(self.value)) if self.type == "date" else self._python()
-        found = f"{column} {'==' if self.operator == 'is' else self.operator} {value}"
-        return f"({found}) & {column}.is_not_nan()" if self.with_nan and self.operator == ">=" else found
+        comparison = f"{column} {'==' if self.operator == 'is' else self.operator} {value}"
+        return f"({comparison}) & {column}.is_not_nan()" if self.with_nan and self.operator == ">=" else comparison
 
     @property
     def pandas(self) -> str:
@@ -102,13 +102,13 @@ class Condition:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = cls(**documents.read("condition", document, _FIELDS))
-        fits = {"number": (int, float), "truth": (bool,), "date": (str,), "category": (str,)}[found.type]
-        right = found.value is None if found.operator == "missing" else isinstance(found.value, fits)
-        right &= found.type == "truth" or not isinstance(found.value, bool)
-        right &= found.type != "date" or found.value is None or _is_date(str(found.value))
-        documents.every(((right, "must have a `value` that fits its `operator` and its `type`"),))
-        return found
+        condition = cls(**documents.read("condition", document, _FIELDS))
+        types = {"number": (int, float), "truth": (bool,), "date": (str,), "category": (str,)}[condition.type]
+        fits = condition.value is None if condition.operator == "missing" else isinstance(condition.value, types)
+        fits &= condition.type == "truth" or not isinstance(condition.value, bool)
+        fits &= condition.type != "date" or condition.value is None or _is_date(str(condition.value))
+        documents.every(((fits, "must have a `value` that fits its `operator` and its `type`"),))
+        return condition
 
 
 def _is_date(text: str) -> bool:
@@ -143,8 +143,8 @@ def _plain(value: Value) -> str:
 
 def _moment(text: str) -> str:
     """Write a date, or a date and a time, as Polars makes it."""
-    at = datetime.fromisoformat(text)
-    parts = [at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond]
+    moment = datetime.fromisoformat(text)
+    parts = [moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second, moment.microsecond]
     while len(parts) > 3 and not parts[-1]:
         parts.pop()
     return f"pl.datetime({', '.join(map(str, parts))})"
@@ -154,7 +154,7 @@ def _quoted(value: object) -> str:
     return json.dumps(str(value), ensure_ascii=False)
 
 
-def written(conditions: tuple[Condition, ...], language: Literal["text", "sql", "polars", "pandas"]) -> str:
+def write_conditions(conditions: tuple[Condition, ...], language: Literal["text", "sql", "polars", "pandas"]) -> str:
     """Write conditions that hold together, in words or in a language."""
     if language == "text":
         return " and ".join(map(str, conditions))

@@ -17,7 +17,7 @@ from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
 from ..families.predictions import Predictions
 from ..inference.calibration import generator
 
-__all__ = ["DRAWN", "Draw", "Drawn", "Halves", "drawn_of", "noise", "seeds"]
+__all__ = ["DRAWN", "Draw", "Drawn", "Halves", "drawn_rows", "noise", "seeds"]
 
 DRAWN = 1_000_000  # rows that are searched, of both halves
 
@@ -59,9 +59,9 @@ class Halves:
             rows = [0, 0]
             for place in np.argsort(noise(np.arange(len(clusters)), seed)).tolist():
                 k = order[place]
-                there = rows[1] < rows[0]  # to the half that has fewer rows so far
-                self._second[clusters[k]] = there
-                rows[int(there)] += int(sizes[k])
+                in_second = rows[1] < rows[0]  # to the half that has fewer rows so far
+                self._second[clusters[k]] = in_second
+                rows[int(in_second)] += int(sizes[k])
 
     @classmethod
     def of_sums(cls, seed: int, clusters: Clusters | None) -> Halves:
@@ -76,12 +76,12 @@ class Halves:
         return np.array([self._second[key] for key in keys], dtype=bool)[codes]
 
 
-def drawn_of(n: int, seed: int, most: int) -> IndexArray:
+def drawn_rows(n: int, seed: int, limit: int) -> IndexArray:
     """Return the numbers of the rows that are drawn, of all that there are."""
-    if n <= most:
+    if n <= limit:
         return np.arange(n)
     lots = noise(np.arange(n), seed)
-    return np.flatnonzero(lots < np.partition(lots, most)[most])
+    return np.flatnonzero(lots < np.partition(lots, limit)[limit])
 
 
 class Drawn(NamedTuple):
@@ -114,12 +114,12 @@ class Drawn(NamedTuple):
         )
 
 
-class _Part(NamedTuple):
+class _NoisyRows(NamedTuple):
     noise: AnyArray
     drawn: Drawn
 
-    def take(self, places: IndexArray) -> _Part:
-        return _Part(self.noise[places], self.drawn.take(places))
+    def take(self, places: IndexArray) -> _NoisyRows:
+        return _NoisyRows(self.noise[places], self.drawn.take(places))
 
 
 @final
@@ -130,13 +130,13 @@ class Draw:
     ----------
     seed : int
         Of the draw.
-    most : int
+    limit : int
         Rows that are drawn; half as many more are held on the way.
     """
 
-    def __init__(self, seed: int, most: int) -> None:
-        self._seed, self._most = seed, most
-        self._parts: list[_Part] = []
+    def __init__(self, seed: int, limit: int) -> None:
+        self._seed, self._limit = seed, limit
+        self._parts: list[_NoisyRows] = []
         self._below: Any = None  # the noise of a row that is kept lies below
         self.n = 0
 
@@ -146,18 +146,18 @@ class Draw:
         """Draw from some more rows."""
         rows = np.arange(self.n, self.n + predictions.n)
         self.n += predictions.n
-        part = _Part(noise(rows, self._seed), Drawn(rows, predictions, weight, cluster, features))
+        part = _NoisyRows(noise(rows, self._seed), Drawn(rows, predictions, weight, cluster, features))
         if self._below is not None:
             part = part.take(np.flatnonzero(part.noise < self._below))
         self._parts.append(part)
-        if sum(len(one.noise) for one in self._parts) > self._most + self._most // 2:
+        if sum(len(kept.noise) for kept in self._parts) > self._limit + self._limit // 2:
             self._thin()
 
     def _thin(self) -> None:
         """Keep as many rows as are wanted."""
         lots = np.concatenate([part.noise for part in self._parts])
-        if len(lots) > self._most:
-            self._below = np.partition(lots, self._most)[self._most]
+        if len(lots) > self._limit:
+            self._below = np.partition(lots, self._limit)[self._limit]
             self._parts = [part.take(np.flatnonzero(part.noise < self._below)) for part in self._parts]
 
     def drawn(self) -> Drawn:

@@ -1,50 +1,62 @@
-"""Estimation: bounds on the ECD of slices, on rows that had no part in finding them.
+"""Estimation: numbers of slices from the half on which they were not found, and how small a slice it would show.
 
 Rows are grouped by the slices they lie in, so that one pass over all of them, by any engine that groups, gives the sums
-of every slice. What may go wrong is shared: half of it for the slices found on each half, and there twice as much for
-the best of them as for each other one. Four fifths go to the end of an interval that could show something.
+of every slice. The error that the level leaves is shared: half of it for the slices found on each half, and there twice
+as much for the best of them as for each other one. Four fifths go to the end of an interval that can show something.
+
+The reach says how small a slice would have been found, had there been one; so that finding none means something.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
+from scipy import special
 
+from .. import documents
 from .._sums.nodes import NodeTable
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
-from ..inference.dependence import clustered_bounds
+from ..errors import UnavailableError
+from ..families.predictions import Predictions
 from ..inference.key_temperatures import KeyTemperatures, NodeKeys, StateKeys
 from ..inference.ranges import dimensions
 from ..inference.results import Interval
-from ..inference.sum_bounds import Keys
+from ..inference.sum_bounds import Keys, clustered_bounds
+from .discovery import KEPT
 
-__all__ = ["FIRM", "TESTED", "Estimate", "Overlaps", "estimates", "membership", "shares_of_error"]
+__all__ = ["Estimate", "Overlaps", "Reach", "estimate_slices", "membership", "reach_of", "shares_of_error"]
 
-FIRM = 0.1  # of what the level leaves: what the bounds that a verdict rests on may miss, all together
-TESTED = 0.8  # of the error for the end that may show something
+FIRM = 0.1  # of the error that the level leaves, for the bounds that a verdict rests on, all together
+TESTED = 0.8  # of the error, for the end that can show something
 _SECOND = 1 << 6  # the bit of the second half; those of candidates are below, at most three of each half
+# Of the reach.
+_SHARES = (0.02, 0.03, 0.05, 0.07, 0.1, 0.15, 0.2, 0.3, 0.5)  # of the rows
+_TIMES = (2.0, 3.0, 5.0)  # how many times too large logits are
+_LEAST_CHANCE = 0.9
+_MOMENT_ROWS = 4096  # from which moments are taken
 
 
 class Estimate(NamedTuple):
-    """What the other half tells of a candidate."""
+    """What the other half tells of a candidate: the numbers of a `Slice`."""
 
-    rows: int  # of both halves
+    n: int  # rows of both halves
     share: float
-    n: int
+    estimated_on: int
     ecd: Interval
-    firm: float  # the end that may show something, at the level of the verdict
-    alone: bool  # whether it shows something without the rows of better ones of the same half
-    elsewhere: float  # ECD of all other rows of that half
-    beyond: Interval  # ECD, less that
+    firm: float  # the end that can show something, at the level of the verdict
     temperature: Interval
     predicted: float
     observed: float
     dimensions: float
+    elsewhere: float  # ECD of all other rows of that half
+    beyond: Interval  # ECD, less that
+    alone: bool  # whether it shows something without the rows of better ones of the same half
 
 
 def membership(masks: Sequence[BoolArray], second: BoolArray) -> AnyArray:
@@ -55,102 +67,130 @@ def membership(masks: Sequence[BoolArray], second: BoolArray) -> AnyArray:
     return codes
 
 
-def shares_of_error(firsts: int, seconds: int) -> list[float]:
-    """Return what each candidate may spend; the best of each half twice as much as each other one."""
-    found = []
-    for count in (firsts, seconds):
-        found += [0.5 * (1 if k else 2) / (count + 1) for k in range(count)]
-    return found
+def shares_of_error(n_first: int, n_second: int) -> list[float]:
+    """Return the share of the error that each candidate has; the best of each half has twice that of the others."""
+    shares = []
+    for count in (n_first, n_second):
+        shares += [0.5 * (1 if k else 2) / (count + 1) for k in range(count)]
+    return shares
 
 
 class Overlaps:
     """Which of the numbers of `membership` belong to a slice, and how many rows two slices share."""
 
-    def __init__(self, tally: Tally, firsts: int) -> None:
+    def __init__(self, tally: Tally, n_first: int) -> None:
         assert tally.groups is not None
         self._numbers = np.array(tally.groups.keys, dtype=np.intp)
         self._n = tally.groups.sums[:, COLUMN["n"]]
-        self._firsts = firsts
+        self._firsts = n_first
 
-    def of(self, k: int) -> BoolArray:
+    def in_slice(self, k: int) -> BoolArray:
         """Tell which numbers are of the slice."""
         return np.asarray(self._numbers & 1 << k > 0)
 
-    def other_half(self, k: int) -> BoolArray:
+    def in_other_half(self, k: int) -> BoolArray:
         """Tell which numbers are of the half on which the slice was not found."""
         return np.asarray((self._numbers & _SECOND > 0) == (k < self._firsts))
 
-    def same_half(self, k: int) -> range:
+    def better_on_same_half(self, k: int) -> range:
         """Return the better ones that were found on the same half."""
         return range(0 if k < self._firsts else self._firsts, k)
 
-    def alike(self, a: int, b: int) -> float:
+    def overlap(self, a: int, b: int) -> float:
         """Return the share of the rows of either that both have."""
-        both, either = (float(self._n[numbers].sum()) for numbers in (self.of(a) & self.of(b), self.of(a) | self.of(b)))
+        both, either = (
+            float(self._n[numbers].sum())
+            for numbers in (self.in_slice(a) & self.in_slice(b), self.in_slice(a) | self.in_slice(b))
+        )
         return both / max(either, 1.0)
 
 
-def estimates(tally: Tally, firsts: int, seconds: int, *, level: float, over: bool) -> list[Estimate | None]:
+def estimate_slices(tally: Tally, n_first: int, n_second: int, *, level: float, over: bool) -> list[Estimate | None]:
     """Bound the candidates by sums that are grouped by `membership`; None where the other half has no row of one."""
     groups = tally.groups
     assert groups is not None
-    count = firsts + seconds
+    count = n_first + n_second
     if not count:
         return []
-    parts = Overlaps(tally, firsts)
-    members = [np.flatnonzero(parts.of(k) & parts.other_half(k)) for k in range(count)]
+    overlaps = Overlaps(tally, n_first)
+    members = [np.flatnonzero(overlaps.in_slice(k) & overlaps.in_other_half(k)) for k in range(count)]
     sums = np.stack([groups.sums[places].sum(axis=0) for places in members])
     column = {name: sums[:, COLUMN[name]] for name in COLUMN}
     side = -1 if over else +1
-    shares = [(1.0 - level) * share for share in shares_of_error(firsts, seconds)]
-    bounds = [_Bounds(tally, places) for places in members]
-    shown, far, firm = (
+    shares = [(1.0 - level) * share for share in shares_of_error(n_first, n_second)]
+    bounds = [_SliceBounds(tally, places) for places in members]
+    shown, other_end, firm = (
         np.array([bound(part * share, end) for bound, share in zip(bounds, shares, strict=True)])
         for part, end in ((TESTED, side), (1.0 - TESTED, -side), (FIRM, side))
     )
-    low, high = (shown, far) if over else (far, shown)
-    claims = shown > 0.0 if over else shown < 0.0
-    alone = []
-    for k in range(count):
-        better = [parts.of(j) for j in parts.same_half(k) if claims[j]]
-        left = parts.of(k) & parts.other_half(k) & ~np.logical_or.reduce([np.zeros(len(groups.keys), bool), *better])
-        bound = _Bounds(tally, np.flatnonzero(left))(TESTED * shares[k], side) if better else shown[k]
-        alone.append(bound > 0.0 if over else bound < 0.0)
+    low, high = (shown, other_end) if over else (other_end, shown)
+    alone = _shown_alone(tally, overlaps, shown, shares, over=over)
     with np.errstate(divide="ignore", invalid="ignore"):
         ecd = Keys.of(sums).ecd
         predicted, observed = (column[name] / column["weight"] for name in ("sum_predicted", "sum_observed"))
-        many = dimensions(column["sum_varentropy"], column["weight"] - column["weight_impossible"])
-        temperatures = _temperatures(tally, members, sums, 0.5 * (1.0 - level) / count, high - ecd, level)
+        dimensions_of = dimensions(column["sum_varentropy"], column["weight"] - column["weight_impossible"], tally)
+        temperatures = _slice_temperatures(tally, members, sums, 0.5 * (1.0 - level) / count, high - ecd, level)
     method = "skewness-corrected t, together" if tally.clusters is None else "t on clusters, together"
-    found: list[Estimate | None] = []
+    estimated: list[Estimate | None] = []
     for k in range(count):
         if not column["weight"][k] > 0.0:
-            found.append(None)
+            estimated.append(None)
             continue
-        whole = groups.sums[parts.of(k)].sum(axis=0)
-        here = Interval(float(ecd[k]), float(low[k]), float(high[k]), level, method)
-        rest = _Bounds(tally, np.flatnonzero(parts.other_half(k) & ~parts.of(k)))
-        elsewhere, beyond = _beyond(here, rest, shares[k])
-        found.append(Estimate(
-            int(whole[COLUMN["n"]]), float(whole[COLUMN["weight"]] / tally.summary.weight), int(column["n"][k]), here,
-            float(firm[k]), bool(alone[k]), elsewhere, beyond, temperatures[k], float(predicted[k]),
-            float(observed[k]), float(many[k]),
-        ))  # fmt: skip
-    return found
+        slice_sums = groups.sums[overlaps.in_slice(k)].sum(axis=0)
+        interval = Interval(float(ecd[k]), float(low[k]), float(high[k]), level, method)
+        other_rows = _SliceBounds(tally, np.flatnonzero(overlaps.in_other_half(k) & ~overlaps.in_slice(k)))
+        elsewhere, beyond = _compare_with_other_rows(interval, other_rows, shares[k])
+        estimated.append(
+            Estimate(
+                n=int(slice_sums[COLUMN["n"]]),
+                share=float(slice_sums[COLUMN["weight"]] / tally.summary.weight),
+                estimated_on=int(column["n"][k]),
+                ecd=interval,
+                firm=float(firm[k]),
+                temperature=temperatures[k],
+                predicted=float(predicted[k]),
+                observed=float(observed[k]),
+                dimensions=float(dimensions_of[k]),
+                elsewhere=elsewhere,
+                beyond=beyond,
+                alone=alone[k],
+            )
+        )
+    return estimated
 
 
-def _beyond(here: Interval, rest: _Bounds, share: float) -> tuple[float, Interval]:
+def _shown_alone(
+    tally: Tally, overlaps: Overlaps, shown: FloatArray, shares: Sequence[float], *, over: bool
+) -> list[bool]:
+    """Tell of each candidate whether it shows something without the rows of better ones that do."""
+    alone: list[bool] = []
+    for k, share in enumerate(shares):
+        own_numbers = overlaps.in_slice(k) & overlaps.in_other_half(k)
+        better = [
+            overlaps.in_slice(j)
+            for j in overlaps.better_on_same_half(k)
+            if (shown[j] > 0.0 if over else shown[j] < 0.0)
+        ]
+        bound = float(shown[k])
+        if better:
+            numbers_left = own_numbers & ~np.logical_or.reduce(better)
+            bound = _SliceBounds(tally, np.flatnonzero(numbers_left))(TESTED * share, -1 if over else +1)
+        alone.append(bound > 0.0 if over else bound < 0.0)
+    return alone
+
+
+def _compare_with_other_rows(interval: Interval, other_rows: _SliceBounds, share: float) -> tuple[float, Interval]:
     """Return ECD of the other rows, and how far that of the slice lies above it, by the distances of both bounds."""
-    value = rest.ecd
+    value = other_rows.ecd
     with np.errstate(invalid="ignore"):
-        apart = float(np.subtract(here.value, value))
-        low = apart - math.hypot(here.value - here.low, rest(TESTED * share, +1) - value)
-        high = apart + math.hypot(here.high - here.value, value - rest(TESTED * share, -1))
-    ends = (apart, low, high) if math.isfinite(apart) else (apart, apart, apart)
-    return value, Interval(*ends, here.level, "distances of both bounds")
+        difference = float(np.subtract(interval.value, value))
+        low = difference - math.hypot(interval.value - interval.low, other_rows(TESTED * share, +1) - value)
+        high = difference + math.hypot(interval.high - interval.value, value - other_rows(TESTED * share, -1))
+    ends = (difference, low, high) if math.isfinite(difference) else (difference, difference, difference)
+    return value, Interval(*ends, interval.level, "distances of both bounds")
 
 
-class _Bounds:
+class _SliceBounds:
     """The bounds of one slice, or of other rows, by the probability to miss and the side."""
 
     def __init__(self, tally: Tally, places: IndexArray) -> None:
@@ -160,8 +200,8 @@ class _Bounds:
 
     @property
     def ecd(self) -> float:
-        found = float(Keys.of(self._sums).ecd[0])
-        return math.nan if math.isnan(found) else found  # one NaN: equal slices are equal
+        ecd = float(Keys.of(self._sums).ecd[0])
+        return math.nan if math.isnan(ecd) else ecd  # one NaN: equal slices are equal
 
     def __call__(self, alpha: float, side: int) -> float:
         tally, sums = self._tally, self._sums
@@ -176,23 +216,132 @@ class _Bounds:
         numbers = np.array(pairs.keys, dtype=np.intp)[pairs.key]
         kept = np.isin(numbers, [tally.groups.keys[place] for place in self._places.tolist()])
         key = np.zeros(int(kept.sum()), dtype=np.intp)
-        found = clustered_bounds(key, pairs.cluster[kept], pairs.sums[kept], 1, alpha)
-        return max(float(found.low[0]), tally.least_excess) if side < 0 else float(found.high[0])
+        bounds = clustered_bounds(key, pairs.cluster[kept], pairs.sums[kept], 1, alpha)
+        return max(float(bounds.low[0]), tally.least_excess) if side < 0 else float(bounds.high[0])
 
 
-def _temperatures(
-    tally: Tally, members: list[IndexArray], sums: FloatArray, alpha: float, reach: FloatArray, level: float
+def _slice_temperatures(
+    tally: Tally, members: list[IndexArray], sums: FloatArray, alpha: float, half_width: FloatArray, level: float
 ) -> list[Interval]:
     law: NodeKeys | StateKeys
     if tally.group_nodes is not None:
         nodes = np.stack([tally.group_nodes.sums[places].sum(axis=0) for places in members])
-        most = math.nan if tally.n_certain or tally.room is not None else tally.most_entropy
-        law = NodeKeys(NodeTable(tuple(range(len(nodes))), nodes, tally.group_nodes.classes), sums, most)
+        most_entropy = math.nan if tally.n_certain or tally.room is not None else tally.most_entropy
+        law = NodeKeys(NodeTable(tuple(range(len(nodes))), nodes, tally.group_nodes.classes), sums, most_entropy)
     elif tally.family == "gaussian":
         law = StateKeys(sums)
     else:
         return [Interval(math.nan, math.nan, math.nan, level, "none: this density does not tell it")] * len(sums)
-    widened = None if tally.clusters is None else reach
-    found = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.arange(len(sums)))
-    ends = ([math.nan if end != end else end for end in x.tolist()] for x in found)  # one NaN: equal ones are equal
+    widened = None if tally.clusters is None else half_width
+    temperatures = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.arange(len(sums)))
+    # One NaN, so that equal intervals are equal.
+    ends = ([math.nan if end != end else end for end in x.tolist()] for x in temperatures)
     return [Interval(t, low, high, level, "from sums, together") for t, low, high in zip(*ends, strict=True)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A slice that would have been found.
+
+    Attributes
+    ----------
+    share : float
+        Its share of the rows.
+    temperature : float
+        How many times its logits, or its variances, are too large; below 1 for under-confidence.
+    chance : float
+        In what share of such samples it would have been found, at least.
+    classes : bool
+        Whether predictions are of classes.
+
+    Examples
+    --------
+    >>> from safecal.slices.estimation import Reach
+    >>> print(Reach(0.05, 2.0, 0.93, True))
+    a slice of 5 % of the rows with logits 2 times too large would have been found in at least 9 of 10 such samples
+    """
+
+    share: float
+    temperature: float
+    chance: float
+    classes: bool
+
+    def __str__(self) -> str:
+        times = self.temperature
+        if times > 1.0:
+            wrong = f"logits {times:g} times too large" if self.classes else f"a temperature of {times:g}"
+        else:
+            wrong = f"logits {1.0 / times:g} times too small" if self.classes else f"a temperature of {times:.2g}"
+        of_ten = min(math.floor(10.0 * self.chance), 9)
+        ending = f"would have been found in at least {of_ten} of 10 such samples"
+        return f"a slice of {100.0 * self.share:g} % of the rows with {wrong} {ending}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        content = {name: getattr(self, name) for name in ("share", "temperature", "chance", "classes")}
+        return documents.document("reach", content)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        return cls(**documents.read("reach", document, _REACH_FIELDS))
+
+
+_REACH_FIELDS: dict[str, Any] = {
+    "share": documents.between(0.0, 1.0),
+    "temperature": documents.between(0.0, inside=True),
+    "chance": documents.between(0.0, 1.0),
+    "classes": documents.flag,
+}
+
+
+def reach_of(
+    predictions: Predictions, *, rows: float, searched: float, atoms: int, depth: int, min_share: float, level: float,
+    over: bool,
+) -> Reach | None:  # fmt: skip
+    """Return the smallest slice with logits twice too large that would have been found in 9 of 10 samples.
+
+    Where none would, its logits are three times, or five times, too large. A slice must be found on a half, in spite
+    of the best that chance offers there, and shown on the other one: the product of both probabilities, one way alone.
+    None where not even that would be found, or the family has no log-partition. ``predictions`` are rows that were
+    searched, ``rows`` and ``searched`` how many one half has, and how many of it were searched.
+    """
+    index = np.linspace(0, predictions.n - 1, min(predictions.n, _MOMENT_ROWS)).astype(np.intp)
+    alpha = TESTED * (1.0 - level) * shares_of_error(KEPT, 0)[0]
+    for times in _TIMES:
+        moments = _moments(predictions, index, 1.0 / times if over else times)
+        if moments is None:
+            return None
+        mean, variance, null = moments
+        for share in _SHARES:
+            if share < min_share:
+                continue
+            tested_rows = share * rows
+            searched_rows = share * searched
+            noise = math.sqrt(2.0 * depth * math.log(max(atoms, 2)))
+            score = mean * math.sqrt(searched_rows / null)
+            chance_found = special.ndtr((score - noise) / math.sqrt(variance / null))
+            larger_variance = max(variance, null)
+            t = -float(special.stdtrit(max(tested_rows - 1.0, 1.0), alpha))
+            chance_shown = special.ndtr(
+                (mean * math.sqrt(tested_rows) - t * math.sqrt(larger_variance)) / math.sqrt(variance)
+            )
+            if chance_found * chance_shown >= _LEAST_CHANCE:
+                classes = predictions.discrete
+                return Reach(share, times if over else 1.0 / times, float(chance_found * chance_shown), classes)
+    return None
+
+
+def _moments(predictions: Predictions, index: IndexArray, beta: float) -> tuple[float, float, float] | None:
+    """Return size and variance of the mean excess a row if ``p_beta`` is true, and its variance if the model is."""
+    try:
+        rows = predictions.take(index)
+        surprise, own_surprise = (-rows.log_partition(b, deriv=1) for b in (beta, 1.0))
+        variance, null = (rows.log_partition(b, deriv=2) for b in (beta, 1.0))
+    except UnavailableError:
+        return None
+    excess = surprise - own_surprise
+    mean, spread = abs(float(np.mean(excess))), float(np.mean(variance) + np.var(excess))
+    null_variance = float(np.mean(null))
+    return (mean, spread, null_variance) if mean > 0.0 and null_variance > 0.0 and spread > 0.0 else None

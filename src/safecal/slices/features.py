@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._checks.arrays import is_missing
-from .._checks.message import fail, same_rows, show
+from .._checks.arrays import is_missing, same_rows
+from .._checks.message import fail, show
 from .._optional import require
 from .._types import AnyArray, BoolArray, IndexArray
 from ..errors import DtypeError, ShapeError
@@ -44,51 +44,51 @@ class Feature(NamedTuple):
 
     def where(self, condition: Condition, rows: Any = slice(None)) -> BoolArray:
         """Tell which rows fulfil a condition on this feature."""
-        values, wanted = self.values[rows], condition.value
+        values, value = self.values[rows], condition.value
         if condition.operator == "missing":
             return self.missing(rows)
         if self.kind in ("truth", "category"):
-            here = wanted in self.categories  # not so in some rows of many
-            return np.asarray(values == self.categories.index(wanted)) if here else np.zeros(len(values), dtype=bool)
+            known = value in self.categories  # some rows of many can lack it
+            return np.asarray(values == self.categories.index(value)) if known else np.zeros(len(values), dtype=bool)
         if self.kind == "date":
-            wanted = np.datetime64(str(wanted)).astype(values.dtype)
+            value = np.datetime64(str(value)).astype(values.dtype)
         with np.errstate(invalid="ignore"):
             if condition.operator == "is":
-                return np.asarray(values == wanted)
-            return np.asarray(values < wanted if condition.operator == "<" else values >= wanted)
+                return np.asarray(values == value)
+            return np.asarray(values < value if condition.operator == "<" else values >= value)
 
 
 def columns_of(features: Any) -> dict[str, Any]:
     """Return the columns of a frame or a mapping by their names, which must differ."""
     if isinstance(features, Mapping):
-        return _named(features.items())
+        return _by_name(features.items())
     library = type(features).__module__.partition(".")[0]
     if library == "polars":
         frame = features.collect() if hasattr(features, "collect") else features
-        return _named((series.name, series) for series in frame.get_columns())
+        return _by_name((series.name, series) for series in frame.get_columns())
     if library == "pandas" and hasattr(features, "columns"):
-        return _named((name, features.iloc[:, k]) for k, name in enumerate(features.columns))
+        return _by_name((name, features.iloc[:, k]) for k, name in enumerate(features.columns))
     if library in ("duckdb", "_duckdb"):
         features = (getattr(features, "to_arrow_table", None) or features.fetch_arrow_table)()
     elif not hasattr(features, "column_names") and hasattr(features, "__arrow_c_stream__"):
         features = _pyarrow().table(features)
     if hasattr(features, "column_names"):
-        return _named((name, features.column(k)) for k, name in enumerate(features.column_names))
+        return _by_name((name, features.column(k)) for k, name in enumerate(features.column_names))
     raise fail(
         DtypeError, "features", "must be a frame, or a mapping of names to columns", got=f"a {type(features).__name__}",
         hint='name the columns: `features={"age": age, "site": site}`.',
     )  # fmt: skip
 
 
-def _named(items: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _by_name(items: Any) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
     for name, column in items:
-        if str(name) in found:
+        if str(name) in columns:
             raise fail(ShapeError, "features", "must have names that differ", got=f"{show(str(name))} twice")
-        found[str(name)] = column
-    if not found:
+        columns[str(name)] = column
+    if not columns:
         raise fail(ShapeError, "features", "must have at least one column", got="none")
-    return found
+    return columns
 
 
 def _pyarrow() -> Any:
@@ -101,16 +101,16 @@ def read_feature(raw: Any, name: str, n: int, reference: str) -> Feature:
     if library == "polars":
         raw, library = raw.to_arrow(), "pyarrow"
     if library == "pyarrow":
-        found = _from_arrow(raw, name)
+        feature = _from_arrow(raw, name)
     elif library == "pandas":
-        found = _from_pandas(raw, name)
+        feature = _from_pandas(raw, name)
     else:
-        found = _from_array(_array(raw, name), name)
-    same_rows(f"features[{name!r}]", len(found.values), n, reference)
-    return found
+        feature = _from_array(_as_array(raw, name), name)
+    same_rows(f"features[{name!r}]", len(feature.values), n, reference)
+    return feature
 
 
-def _array(raw: Any, name: str) -> AnyArray:
+def _as_array(raw: Any, name: str) -> AnyArray:
     if isinstance(raw, np.ma.MaskedArray):
         masked, raw = np.ma.getmaskarray(raw), raw.data.astype(object)
         raw[masked] = None
@@ -187,7 +187,7 @@ def _naive(moment: Any) -> Any:
 def _from_pandas(series: Any, name: str) -> Feature:
     dtype = series.dtype
     if type(dtype).__name__ == "CategoricalDtype":
-        return _coded(np.asarray(series.cat.codes), list(dtype.categories), name)
+        return _from_codes(np.asarray(series.cat.codes), list(dtype.categories), name)
     kind = getattr(dtype, "kind", "O")
     if kind in "iuf" and not isinstance(dtype, np.dtype):
         return _numbers(series.to_numpy(dtype=np.float64, na_value=np.nan), name)
@@ -198,16 +198,16 @@ def _from_pandas(series: Any, name: str) -> Feature:
     return _from_objects(series.to_numpy(dtype=object).tolist(), name)
 
 
-def _coded(codes: IndexArray, categories: list[Any], name: str) -> Feature:
+def _from_codes(codes: IndexArray, categories: list[Any], name: str) -> Feature:
     """Return a column of categories, whatever their type."""
     if not (codes >= 0).any():
         raise Unreadable("all its values are missing")
-    as_one = _from_objects(categories, name)
-    if as_one.kind in ("truth", "category"):
-        values = np.append(as_one.values, -1)[codes]
-        return Feature(name, as_one.kind, values.astype(np.int32), as_one.categories)
-    values = as_one.values.astype(np.float64) if as_one.kind == "number" else as_one.values
-    hole = np.nan if as_one.kind == "number" else np.datetime64("NaT")
+    distinct = _from_objects(categories, name)
+    if distinct.kind in ("truth", "category"):
+        values = np.append(distinct.values, -1)[codes]
+        return Feature(name, distinct.kind, values.astype(np.int32), distinct.categories)
+    values = distinct.values.astype(np.float64) if distinct.kind == "number" else distinct.values
+    hole = np.nan if distinct.kind == "number" else np.datetime64("NaT")
     return _from_array(np.append(values, [hole])[codes], name)
 
 
@@ -224,13 +224,13 @@ def _from_arrow(column: Any, name: str) -> Feature:
         parts = [chunk.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False) for chunk in _chunks(column)]
         return Feature(name, "date", np.concatenate([np.empty(0, "datetime64[us]"), *parts]))
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        wanted = pa.float64() if types.is_decimal(kind) else kind
+        target_type = pa.float64() if types.is_decimal(kind) else kind
         if len(column) and column.null_count == len(column):
             raise Unreadable("all its values are missing")
-        parts = [chunk.cast(wanted).to_numpy(zero_copy_only=False) for chunk in _chunks(column)]
+        parts = [chunk.cast(target_type).to_numpy(zero_copy_only=False) for chunk in _chunks(column)]
         values = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
-        found = _numbers(values, name)
-        return found._replace(with_nan=found.with_nan and int(np.isnan(values).sum()) > column.null_count)
+        numbers = _numbers(values, name)
+        return numbers._replace(with_nan=numbers.with_nan and int(np.isnan(values).sum()) > column.null_count)
     if types.is_null(kind):
         raise Unreadable("all its values are missing")
     raise Unreadable("it holds lists" if types.is_nested(kind) else f"it is of type {kind}")
@@ -242,60 +242,60 @@ def _chunks(column: Any) -> Iterator[Any]:
 
 def _from_dictionary(column: Any, name: str) -> Feature:
     pa = _pyarrow()
-    whole = column.combine_chunks() if hasattr(column, "chunks") else column
-    if not pa.types.is_dictionary(whole.type):
-        whole = whole.dictionary_encode()
-    codes = np.asarray(whole.indices.cast(pa.int32()).fill_null(-1))
-    return _coded(codes, whole.dictionary.to_pylist(), name)
+    array = column.combine_chunks() if hasattr(column, "chunks") else column
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    codes = np.asarray(array.indices.cast(pa.int32()).fill_null(-1))
+    return _from_codes(codes, array.dictionary.to_pylist(), name)
 
 
 class Kinds:
-    """A column that comes in parts: what it holds is known when all have been seen.
+    """A column that comes in parts: its kind is known when all of them have been seen.
 
     Parameters
     ----------
     name : str
-        What it is called.
-    plain : callable
-        Reads text as what it spells: numbers, where all of it does.
+        The name of the column.
+    from_text : callable
+        Reads a column of text as the values that it spells: numbers, where all of it spells numbers.
     """
 
-    def __init__(self, name: str, plain: Callable[[AnyArray], AnyArray]) -> None:
-        self._name, self._plain = name, plain
+    def __init__(self, name: str, from_text: Callable[[AnyArray], AnyArray]) -> None:
+        self._name, self._from_text = name, from_text
         self._seen: set[Kind] = set()
         self._with_nan = False
 
     def add(self, values: AnyArray) -> None:
         """Look at a part."""
         try:
-            found = read_feature(self._plain(values), self._name, len(values), "y_true")
+            feature = read_feature(self._from_text(values), self._name, len(values), "y_true")
         except Unreadable:  # nothing is known yet, or never: then the rows that were drawn tell why
             return
-        self._seen.add(found.kind)
-        self._with_nan |= found.with_nan
+        self._seen.add(feature.kind)
+        self._with_nan |= feature.with_nan
 
     def __add__(self, other: Self) -> Self:
-        """Return what is known of the parts of both."""
-        found = type(self)(self._name, self._plain)
-        found._seen, found._with_nan = self._seen | other._seen, self._with_nan or other._with_nan
-        return found
+        """Return the kinds of the parts of both."""
+        joined = type(self)(self._name, self._from_text)
+        joined._seen, joined._with_nan = self._seen | other._seen, self._with_nan or other._with_nan
+        return joined
 
     def read(self, values: AnyArray) -> Feature | Unreadable:
-        """Read some rows as what all rows hold: text, where parts hold different things."""
+        """Read some rows as the kind that all rows have: as text, where parts have different kinds."""
         try:
-            found = read_feature(self._plain(values), self._name, len(values), "y_true")
-            if len(self._seen) > 1 or (self._seen and found.kind not in self._seen):  # by chance these spell numbers
+            feature = read_feature(self._from_text(values), self._name, len(values), "y_true")
+            if len(self._seen) > 1 or (self._seen and feature.kind not in self._seen):  # by chance these spell numbers
                 text = [None if is_missing(item) else _text(item) for item in values.tolist()]
-                found = read_feature(np.array(text, dtype=object), self._name, len(values), "y_true")
+                feature = read_feature(np.array(text, dtype=object), self._name, len(values), "y_true")
         except Unreadable as reason:
             return reason
-        return found._replace(with_nan=self._with_nan)
+        return feature._replace(with_nan=self._with_nan)
 
     def column(self, values: AnyArray) -> Feature:
-        """Read some rows of a column of which there are conditions; those of other rows may all be missing."""
-        found = self.read(values)
-        if isinstance(found, Feature):
-            return found
+        """Read some rows of a column that conditions are on; all values of these rows can be missing."""
+        feature = self.read(values)
+        if isinstance(feature, Feature):
+            return feature
         kind = next(iter(self._seen)) if len(self._seen) == 1 else "category"
         holes = {"number": np.nan, "date": np.datetime64("NaT"), "truth": -1, "category": -1}
         return Feature(self._name, kind, np.full(len(values), holes[kind]))

@@ -1,27 +1,37 @@
-"""The front door: from predictions and features to the slices for which the model is over-confident."""
+"""The front door: from predictions and features to candidates of each half, and to the slices that all rows confirm."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, final
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self, final
 
 import numpy as np
 
 from .._checks.columns import choice, cluster_codes, fraction, same_labels, spelled, weights, whole_number
 from .._checks.message import fail
 from .._steady import steady
-from .._sums.clusters import Clusters
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike
-from ..errors import EngineError, FormError, ShapeError
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray
+from ..errors import FormError, ShapeError
 from ..families.predictions import Predictions
 from . import draw
-from .draw import Draw, Halves, drawn_of, seeds
+from .conditions import Condition
+from .discovery import BEAM, Coded, Search, code_feature, tells_the_outcome
+from .draw import Drawn, Halves, drawn_rows, seeds
+from .estimation import Overlaps, Reach, estimate_slices, membership, reach_of
 from .features import Feature, Kinds, Unreadable, columns_of, read_feature
-from .results import Slices
-from .seeking import Candidates, Progress, Wanted
+from .results import Slice, Slices
 
-__all__ = ["SliceStream", "find_slices"]
+__all__ = ["Candidates", "Progress", "SearchOptions", "find_slices", "number_rows"]
+
+_FEWEST = 20  # rows of a slice in a half
+_IMPOSSIBLE = 40.0  # nats, in the search alone, of an outcome that was called impossible
+_ALIKE = 0.5  # of the rows of either, from which two slices are one
+
+Progress = Callable[[float], None]
 
 
 @steady
@@ -50,8 +60,8 @@ def find_slices(
     predictions : Predictions
         What was predicted, and what happened: `bernoulli`, `categorical`, `gaussian` and so on.
     features : DataFrame, Table, relation, or mapping of names to columns
-        What is known of each row: numbers, categories, dates, truths. A missing value is a value of its own. Frames of
-        pandas, Polars, PyArrow and DuckDB will do.
+        Columns that describe each row: numbers, categories, dates, truths. A missing value is a value of its own.
+        Frames of pandas, Polars, PyArrow and DuckDB will do.
     depth : int, default 2
         Conditions of a slice, at most.
     min_share : float, default 0.02
@@ -67,12 +77,12 @@ def find_slices(
     rng : numpy.random.Generator or int, optional
         For the halves. By default the same data give the same answer.
     progress : callable, optional
-        Is called with the share of the search that is done. Ctrl-C ends the search, and leaves what was found.
+        Is called with the share of the search that is done. Ctrl-C ends the search, and keeps the slices found so far.
 
     Returns
     -------
     Slices
-        Print it for a table; it is empty where nothing was found, and says what would have been.
+        Print it for a table. Where nothing was found it is empty, and says how small a slice would have been found.
 
     Warns
     -----
@@ -107,21 +117,20 @@ def find_slices(
     if (n if codes is None else len(keys)) < 2:
         raise fail(ShapeError, "predictions", "must have rows in two halves", got=f"{n} row{'' if n == 1 else 's'}")
     second = halves.of_rows(np.arange(n), cluster, reference)
-    known = {name: _read(raw, name, n, reference) for name, raw in columns.items()}
-    drawn = drawn_of(n, lots, draw.DRAWN)
-    rows, weight_of_drawn, of_drawn = predictions, weight, known
+    read_features = {name: _read_or_reason(raw, name, n, reference) for name, raw in columns.items()}
+    readable = {name: feature for name, feature in read_features.items() if isinstance(feature, Feature)}
+    drawn = drawn_rows(n, lots, draw.DRAWN)
+    drawn_predictions, drawn_weight, drawn_features = predictions, weight, read_features
     if len(drawn) < n:
-        rows, weight_of_drawn = predictions.take(drawn), None if weight is None else weight[drawn]
-        of_drawn = {
-            name: x._replace(values=x.values[drawn]) if isinstance(x, Feature) else x for name, x in known.items()
-        }
-    wanted = Wanted(depth, min_share, level, direction, progress)
-    found = Candidates(wanted, rows, weight_of_drawn, second[drawn], of_drawn)
-    numbers = found.numbers({name: x for name, x in known.items() if isinstance(x, Feature)}, second)
-    return found.slices(Tally.of_checked(predictions, None, weight, numbers, cluster))
+        drawn_predictions, drawn_weight = predictions.take(drawn), None if weight is None else weight[drawn]
+        drawn_features = read_features | {name: x._replace(values=x.values[drawn]) for name, x in readable.items()}
+    options = SearchOptions(depth, min_share, level, direction, progress)
+    candidates = Candidates(options, drawn_predictions, drawn_weight, second[drawn], drawn_features)
+    numbers = candidates.numbers(readable, second)
+    return candidates.slices(Tally.of_checked(predictions, None, weight, numbers, cluster))
 
 
-def _read(raw: Any, name: str, n: int, reference: str) -> Feature | Unreadable:
+def _read_or_reason(raw: Any, name: str, n: int, reference: str) -> Feature | Unreadable:
     try:
         return read_feature(raw, name, n, reference)
     except Unreadable as reason:
@@ -129,85 +138,192 @@ def _read(raw: Any, name: str, n: int, reference: str) -> Feature | Unreadable:
 
 
 @final
-class SliceStream:
-    """Slices of rows that come in parts, twice: they are drawn from, and searched; then all are estimated.
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Options of the search, with the meaning of `find_slices`."""
 
-    What it finds is what `find_slices` finds in the same rows, where as many are drawn.
+    depth: int
+    min_share: float
+    level: float
+    direction: Literal["over", "under"]
+    progress: Progress | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.direction == "over"
+
+
+@final
+class Candidates:
+    """The best conditions of each half.
 
     Parameters
     ----------
-    level : float
-        As in `find_slices`.
-    most : int
-        Rows that are drawn and held, at most.
-    plain : callable
-        Reads a column of text as what it spells.
-    progress : callable, optional
-        As in `find_slices`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import safecal
-    >>> from safecal.slices.front_door import SliceStream
-    >>> rng = np.random.default_rng(0)
-    >>> z, age = rng.normal(0, 2, 4000), rng.integers(20, 90, 4000)
-    >>> happened = rng.random(4000) < 1 / (1 + np.exp(-z / np.where(age >= 70, 3, 1)))
-    >>> whole = safecal.bernoulli(happened, logits=z)
-    >>> parts = [(whole.take(rows), {"age": age[rows]}) for rows in np.split(np.arange(4000), 4)]
-    >>> stream = SliceStream(0.95, 1_000_000, np.asarray)
-    >>> for predictions, features in parts:
-    ...     stream.add(predictions, None, None, features)
-    >>> stream.search(None)
-    >>> numbers = [stream.numbers(predictions, None, features) for predictions, features in parts]
-    >>> tally = sum(rows.tally(by=codes) for (rows, _), codes in zip(parts, numbers))
-    >>> stream.slices(tally)[0].condition == safecal.find_slices(whole, {"age": age})[0].condition
-    True
+    options : SearchOptions
+        Those of the search.
+    predictions : Predictions
+        Rows that were drawn.
+    weight : ndarray or None
+        Their weights.
+    second : ndarray of bool
+        Which of them are in the second half.
+    features : mapping of names to Feature or Unreadable
+        Their features, or why one cannot be read.
     """
 
     def __init__(
-        self, level: float, most: int, plain: Callable[[AnyArray], AnyArray], progress: Progress | None = None
-    ) -> None:
-        self._wanted = Wanted(2, 0.02, level, "over", progress)
-        self._coins, lots = seeds(None)
-        self._draw = Draw(lots, min(most, draw.DRAWN))
-        self._kinds: dict[str, Kinds] = {}
-        self._plain = plain
-        self._row = 0
-
-    def add(
-        self, predictions: Predictions, weight: AnyArray | None, cluster: AnyArray | None,
-        features: Mapping[str, AnyArray],
+        self, options: SearchOptions, predictions: Predictions, weight: AnyArray | None, second: BoolArray,
+        features: Mapping[str, Feature | Unreadable],
     ) -> None:  # fmt: skip
-        """Draw from some rows."""
-        for name, values in features.items():
-            self._kinds.setdefault(name, Kinds(name, self._plain)).add(values)
-        self._draw.add(predictions, weight, cluster, features)
+        self.options, self._rows = options, predictions
+        self._fewest = max(_FEWEST, math.ceil(options.min_share * predictions.n / 2))
+        self.left_out: list[tuple[str, str]] = []
+        self._columns = self._code_features(features)
+        self.interrupted = False
+        self._halves = self._search(weight, second) if self._columns else [[], []]
+        self.conditions: list[tuple[Condition, ...]] = [*self._halves[0], *self._halves[1]]
 
-    def search(self, clusters: Clusters | None) -> None:
-        """Search the rows that were drawn; ``clusters`` are the sums of those of all rows."""
-        self._halves = Halves.of_sums(self._coins, clusters)
-        drawn = self._draw.drawn()
-        del self._draw
-        self._found = Candidates.of_drawn(self._wanted, drawn, self._halves, self._kinds)
-        self._drawn, self._excess = drawn.rows, drawn.predictions.score().excess
+    @classmethod
+    def of_drawn(cls, options: SearchOptions, drawn: Drawn, halves: Halves, kinds: Mapping[str, Kinds]) -> Self:
+        """Search rows that were drawn from parts."""
+        second = halves.of_rows(drawn.rows, drawn.cluster, drawn.predictions.outcome)
+        features = {name: kinds[name].read(values) for name, values in drawn.features.items()}
+        return cls(options, drawn.predictions, drawn.weight, second, features)
 
-    def numbers(self, predictions: Predictions, cluster: AnyArray | None, features: Mapping[str, AnyArray]) -> AnyArray:
-        """Number some rows by their half and their slices; all must come again, in the same order."""
-        rows = np.arange(self._row, self._row + predictions.n)
-        self._row += predictions.n
-        first, last = np.searchsorted(self._drawn, [rows[0], rows[-1] + 1])
-        again = predictions.take(self._drawn[first:last] - rows[0]).score().excess
-        if not np.array_equal(again, self._excess[first:last], equal_nan=True):
-            raise EngineError(
-                "the rows came in another order when they were read again, so that slices cannot be estimated on rows "
-                "other than those they were found on.\n\nHint: sort them by a column that tells them apart, or write "
-                "them to a file first."
-            )
-        second = self._halves.of_rows(rows, cluster, predictions.outcome)
-        known = {name: self._kinds[name].column(features[name]) for name in self._found.features}
-        return self._found.numbers(known, second)
+    def _code_features(self, features: Mapping[str, Feature | Unreadable]) -> list[Coded]:
+        """Code the features, and say why some are left out."""
+        columns: list[Coded] = []
+        for name, feature in features.items():
+            try:
+                if isinstance(feature, Unreadable):
+                    raise feature
+                column = code_feature(feature, self._fewest)
+            except Unreadable as reason:
+                self.left_out.append((name, str(reason)))
+                continue
+            if tells_the_outcome(column, self._rows):
+                self.left_out.append((name, "it tells what happened"))
+                warnings.warn(
+                    f"the feature `{name}` tells what happened, and is left out: among those for whom it went wrong, "
+                    "every model looks over-confident.\n\nHint: features must be known before the outcome.",
+                    UserWarning,
+                    stacklevel=7,
+                )
+                continue
+            columns.append(column)
+        return columns
+
+    def _search(self, weight: AnyArray | None, second: BoolArray) -> list[list[tuple[Condition, ...]]]:
+        """Search both halves."""
+        excess, variance = _weighted_excess(self._rows, weight)
+        depth = self.options.depth
+        steps, done = 2 * (1 + (depth - 1) * BEAM), 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            if self.options.progress is not None:
+                self.options.progress(done / steps)
+
+        halves: list[list[tuple[Condition, ...]]] = []
+        for half in (~second, second):
+            rows = np.flatnonzero(half)
+            sign = 1.0 if self.options.over else -1.0
+            search = Search(self._columns, rows, sign * excess[rows], variance[rows], self._fewest)
+            halves.append([] if self.interrupted else search.best(depth, step))
+            self.interrupted |= search.interrupted
+        return halves
+
+    def numbers(self, features: Mapping[str, Feature], second: BoolArray) -> AnyArray:
+        """Number rows by their half and by the slices they lie in."""
+        return number_rows(self.conditions, features, second)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The features that conditions are on."""
+        return tuple(dict.fromkeys(condition.feature for conditions in self.conditions for condition in conditions))
 
     def slices(self, tally: Tally) -> Slices:
-        """Say what was found, by the sums of all rows, grouped by `numbers`."""
-        return self._found.slices(tally)
+        """Return the slices that all rows confirm, by their sums, which are grouped by `numbers`."""
+        options, n_first, n_second = self.options, len(self._halves[0]), len(self._halves[1])
+        estimated = estimate_slices(tally, n_first, n_second, level=options.level, over=options.over)
+        places = [k for k, estimate in enumerate(estimated) if estimate is not None]
+        candidates, alone = [], []
+        for conditions, estimate in zip(self.conditions, estimated, strict=True):
+            if estimate is not None:
+                numbers = estimate._asdict()
+                alone.append(numbers.pop("alone"))
+                candidates.append(Slice(conditions, **numbers))
+        overlaps = Overlaps(tally, n_first)
+        shown = [k for k, s in enumerate(candidates) if alone[k] and _shows(s, options.over)]
+        kept = _merge_alike(candidates, shown, lambda a, b: overlaps.overlap(places[a], places[b]), options.over)
+        return Slices(
+            found=tuple(candidates[k] for k in kept),
+            candidates=tuple(candidates),
+            direction=options.direction,
+            n=tally.n,
+            searched=self._rows.n,
+            ecd=tally.summary.ecd,
+            level=options.level,
+            min_share=options.min_share,
+            depth=options.depth,
+            features=tuple(column.feature.name for column in self._columns),
+            left_out=tuple(self.left_out),
+            reach=self._reach(tally) if tally.clusters is None and self._columns else None,
+            interrupted=self.interrupted,
+            on="spread" if not self._rows.discrete else (self._rows.bin_choices or ("confidence",))[0],
+            clustered=tally.clusters is not None,
+        )
+
+    def _reach(self, tally: Tally) -> Reach | None:
+        """Return how small a slice would have been found; weights that differ are worth fewer rows."""
+        options, s = self.options, tally.summary
+        worth = s.weight**2 / max(s.n * s.weight2, 1e-300)
+        return reach_of(
+            self._rows, rows=0.5 * worth * s.n, searched=0.5 * worth * self._rows.n,
+            atoms=sum(column.atoms for column in self._columns), depth=options.depth, min_share=options.min_share,
+            level=options.level, over=options.over,
+        )  # fmt: skip
+
+
+def number_rows(
+    candidates: Sequence[tuple[Condition, ...]], features: Mapping[str, Feature], second: BoolArray
+) -> AnyArray:
+    """Number rows by their half and by which conditions they fulfil."""
+    masks = []
+    for conditions in candidates:
+        mask = np.ones(len(second), dtype=bool)
+        for condition in conditions:
+            mask &= features[condition.feature].where(condition)
+        masks.append(mask)
+    return membership(masks, second)
+
+
+def _weighted_excess(predictions: Predictions, weight: AnyArray | None) -> tuple[FloatArray, FloatArray]:
+    """Return excess and variance of rows, with weights."""
+    excess, variance = np.empty(predictions.n), np.empty(predictions.n)
+    for rows in predictions.row_blocks():
+        scored, w = predictions.weighted(rows, weight)
+        e, v = scored.excess, scored.varentropy
+        possible = np.isfinite(e)
+        e, v = np.where(possible, e, _IMPOSSIBLE), np.where(possible & np.isfinite(v), v, 1.0)
+        scale: FloatArray | float = 1.0 if w is None else w
+        excess[rows], variance[rows] = scale * e, scale * scale * v
+    return excess, variance
+
+
+def _shows(s: Slice, over: bool) -> bool:
+    return s.ecd.low > 0.0 if over else s.ecd.high < 0.0
+
+
+def _merge_alike(
+    candidates: Sequence[Slice], shown: Sequence[int], alike: Callable[[int, int], float], over: bool
+) -> list[int]:
+    """Return those that are shown, the worst first; of two with about the same rows the simpler description."""
+    # Simpler first, then larger: never by what was estimated, which would flatter it.
+    order = sorted(shown, key=lambda k: (len(candidates[k].conditions), -candidates[k].n))
+    kept: list[int] = []
+    for k in order:
+        if all(alike(k, other) < _ALIKE for other in kept):
+            kept.append(k)
+    return sorted(kept, key=lambda k: -candidates[k].ecd.low if over else candidates[k].ecd.high)

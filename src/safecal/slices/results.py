@@ -12,8 +12,8 @@ from .. import documents
 from .._steady import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from ..inference.results import Interval
-from .conditions import Condition, written
-from .reach import Reach
+from .conditions import Condition, write_conditions
+from .estimation import Reach
 
 __all__ = ["Slice", "Slices"]
 
@@ -26,7 +26,7 @@ _NUMBERS = ("share", "firm", "predicted", "observed", "dimensions", "elsewhere")
 @final
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The rows that fulfil some conditions, and what the half tells of them on which they were not found.
+    """The rows that fulfil some conditions, with numbers from the half of the rows on which they were not found.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Slice:
     share : float
         Share of all rows, or of all weight.
     estimated_on : int
-        Rows that all numbers below are of.
+        How many rows all numbers below come from.
     ecd : Interval
         ECD of the slice; the intervals of all candidates hold together.
     firm : float
@@ -45,9 +45,9 @@ class Slice:
     temperature : Interval
         The temperature of the slice.
     predicted, observed : float
-        What the model says there on average, and how often that happens; NaN for states and densities.
+        The mean prediction in the slice, and how often it came true; NaN for states and densities.
     dimensions : float
-        Two nats of varentropy each, at least one: what limits in nats a dimension are multiplied by.
+        Twice the mean varentropy, at least 1. Limits in nats a dimension are multiplied by it.
     elsewhere : float
         ECD of the other rows of that half.
     beyond : Interval
@@ -86,22 +86,22 @@ class Slice:
     @property
     def condition(self) -> str:
         """The conditions in words."""
-        return written(self.conditions, "text")
+        return write_conditions(self.conditions, "text")
 
     @property
     def sql(self) -> str:
         """The conditions in SQL, for a ``WHERE``."""
-        return written(self.conditions, "sql")
+        return write_conditions(self.conditions, "sql")
 
     @property
     def polars(self) -> str:
         """The conditions as an expression of Polars, for ``frame.filter(...)``."""
-        return written(self.conditions, "polars")
+        return write_conditions(self.conditions, "polars")
 
     @property
     def pandas(self) -> str:
         """The conditions as an expression of pandas, for ``frame[...]``."""
-        return written(self.conditions, "pandas")
+        return write_conditions(self.conditions, "pandas")
 
     @property
     def contribution(self) -> float:
@@ -128,23 +128,23 @@ class Slice:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
-        found = documents.read("slice", document, _SLICE)
-        condition, sql = found.pop("condition"), found.pop("sql")
-        made = cls(**found)
+        fields = documents.read("slice", document, _SLICE)
+        condition, sql = fields.pop("condition"), fields.pop("sql")
+        slice_ = cls(**fields)
         documents.every((
-            (condition == made.condition, "must have the `condition` that its `conditions` make"),
-            (sql == made.sql, "must have the `sql` that its `conditions` make"),
-            (made.estimated_on <= made.n, "must not be estimated on more rows than it has"),
+            (condition == slice_.condition, "must have the `condition` that its `conditions` make"),
+            (sql == slice_.sql, "must have the `sql` that its `conditions` make"),
+            (slice_.estimated_on <= slice_.n, "must not be estimated on more rows than it has"),
         ))  # fmt: skip
-        return made
+        return slice_
 
 
-_share = documents.between(0.0, 1.000001, missing=True)
+_read_share = documents.between(0.0, 1.000001, missing=True)
 _SLICE: dict[str, Any] = {
     "conditions": lambda value: tuple(documents.list_of(Condition.from_dict, 1)(value)),
     "n": documents.count(1),
     "estimated_on": documents.count(1),
-    **dict.fromkeys(("share", "predicted", "observed"), _share),
+    **dict.fromkeys(("share", "predicted", "observed"), _read_share),
     **dict.fromkeys(("firm", "elsewhere"), documents.numbers),
     "dimensions": documents.between(1.0, infinite=True),
     **dict.fromkeys(("ecd", "temperature", "beyond"), Interval.from_dict),
@@ -158,8 +158,8 @@ _SLICE: dict[str, Any] = {
 class Slices:
     """Slices in which the model is over-confident, or under-confident: a sequence of `Slice`, the worst first.
 
-    They were found on one half of the rows, and shown on the other. In all of them together, with what the level
-    leaves, no interval misses: a calibrated model has none in 19 of 20 samples at least.
+    They were found on one half of the rows, and shown on the other. Their intervals hold together: at a level of 95 %,
+    a calibrated model has no such slice in 19 of 20 samples at least.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Slices:
     candidates : tuple of Slice
         All that were looked at on the other half, in the order of their search; the intervals of all hold together.
     direction : {"over", "under"}
-        What was looked for.
+        Over-confidence or under-confidence: which of them was looked for.
     n : int
         Rows.
     searched : int
@@ -180,13 +180,13 @@ class Slices:
     features : tuple of str
         Features that were searched.
     left_out : tuple of (str, str)
-        Features that were not, and why.
+        Features that were not searched, and why.
     reach : Reach or None
         A slice that would have been found; None where that is not known.
     interrupted : bool
         Whether the search was stopped before its end.
     on : {"probability", "confidence", "spread"}
-        What ``predicted`` is of.
+        Of what ``predicted`` is the mean.
     clustered : bool
         Whether clusters were halved, instead of rows.
 
@@ -228,7 +228,7 @@ class Slices:
 
     @property
     def sentence(self) -> str:
-        """What was found, or what would have been."""
+        """The result in a sentence: how many slices were found, or how small a slice would have been."""
         word = _WORD[self.direction]
         searched = "" if self.searched == self.n else f", {self.searched} of them drawn for the search"
         if self.found:
@@ -253,7 +253,11 @@ class Slices:
         if self.interrupted:
             lines.append("The search was stopped before its end.")
         if self.found:
-            lines += ["", *_table(self), *map(_beside, (s for s in self if s.compared != _WORSE[self.direction]))]
+            lines += [
+                "",
+                *_table(self),
+                *map(_compare_with_others, (s for s in self if s.compared != _WORSE[self.direction])),
+            ]
         lines += [f"left out: {name} ({why})" for name, why in self.left_out]
         return "\n".join(lines)
 
@@ -271,10 +275,7 @@ class Slices:
             One value a slice in each.
         """
         return {
-            "condition": [s.condition for s in self],
-            "sql": [s.sql for s in self],
-            "polars": [s.polars for s in self],
-            "pandas": [s.pandas for s in self],
+            **{name: [getattr(s, name) for s in self] for name in ("condition", "sql", "polars", "pandas")},
             **{name: [getattr(s, name) for s in self] for name in ("n", "share", "estimated_on")},
             **{f"ecd{end}": [getattr(s.ecd, name) for s in self] for end, name in _ENDS},
             **{f"temperature{end}": [getattr(s.temperature, name) for s in self] for end, name in _ENDS},
@@ -341,18 +342,18 @@ class Slices:
             if any(place >= len(candidates) for place in places):
                 documents.refuse("must be places of `candidates`")
         content["found"] = tuple(candidates[place] for place in places)
-        made = cls(**content)
-        away = [s.ecd.low > 0.0 if made.direction == "over" else s.ecd.high < 0.0 for s in made.found]
+        slices = cls(**content)
+        shown = [s.ecd.low > 0.0 if slices.direction == "over" else s.ecd.high < 0.0 for s in slices.found]
         documents.every((
             (len(set(places)) == len(places), "must not have a slice twice in `found`"),
-            (all(away), "must have `found` slices whose intervals lie on the side of its `direction`"),
-            (made.searched <= made.n, "must not have searched more rows than it has"),
+            (all(shown), "must have `found` slices whose intervals lie on the side of its `direction`"),
+            (slices.searched <= slices.n, "must not have searched more rows than it has"),
         ))  # fmt: skip
-        return made
+        return slices
 
 
 _ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
-_left = documents.record({"feature": documents.text, "why": documents.words})
+_read_left_out = documents.record({"feature": documents.text, "why": documents.words})
 _SLICES: dict[str, Any] = {
     "found": documents.list_of(documents.count()),
     "candidates": lambda value: tuple(documents.list_of(Slice.from_dict)(value)),
@@ -361,7 +362,7 @@ _SLICES: dict[str, Any] = {
     "ecd": documents.numbers,
     **dict.fromkeys(("level", "min_share"), documents.LEVEL),
     "features": lambda value: tuple(documents.list_of(documents.text)(value)),
-    "left_out": lambda value: tuple((x["feature"], x["why"]) for x in documents.list_of(_left)(value)),
+    "left_out": lambda value: tuple((x["feature"], x["why"]) for x in documents.list_of(_read_left_out)(value)),
     "reach": documents.optional(Reach.from_dict),
     "interrupted": documents.flag,
     "on": documents.choice("probability", "confidence", "spread"),
@@ -369,10 +370,10 @@ _SLICES: dict[str, Any] = {
 }
 
 
-def _beside(s: Slice) -> str:
+def _compare_with_others(s: Slice) -> str:
     """Say of a slice that is no worse than the other rows, or not shown to be, what they are like."""
-    said = "no worse" if s.compared != "alike" else "not shown to be worse"
-    return f"{s.condition}: {said} than the other rows, whose ECD is {s.elsewhere:+.3f}"
+    comparison = "no worse" if s.compared != "alike" else "not shown to be worse"
+    return f"{s.condition}: {comparison} than the other rows, whose ECD is {s.elsewhere:+.3f}"
 
 
 def _table(slices: Slices) -> list[str]:
@@ -386,8 +387,8 @@ def _table(slices: Slices) -> list[str]:
         ))  # fmt: skip
     rows.append(("all rows", f"{slices.n}", "100 %", f"{slices.ecd:+.3f}", *[""] * 4))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
-    room = max(_NARROW, _WIDTH - sum(widths) - 2 * len(widths))
-    names = [textwrap.wrap(row[0], room, break_on_hyphens=False) for row in rows]
+    name_width = max(_NARROW, _WIDTH - sum(widths) - 2 * len(widths))
+    names = [textwrap.wrap(row[0], name_width, break_on_hyphens=False) for row in rows]
     longest = max(len(line) for name in names for line in name)
     lines = [
         "  ".join([name[0].ljust(longest), *(cell.rjust(w) for cell, w in zip(row[1:], widths, strict=True))]).rstrip()

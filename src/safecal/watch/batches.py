@@ -17,12 +17,12 @@ from .._sums.summary import Summary
 from .._types import AnyArray
 from ..errors import FileError, FormError, MissingExtraError, OptionError, SafecalError
 from ..families.predictions import Predictions
-from ..files import stamp_of
+from ..inputs.sources import stamp_of
 from ..monitor import Alarm, Monitor
-from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, written
+from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, storable_text
 from .store import Store
 
-__all__ = ["KINDS", "Arrival", "Content", "Folder", "Part", "Watcher", "digest_of", "utc"]
+__all__ = ["KINDS", "Arrival", "BatchRows", "Content", "Folder", "Watcher", "digest_of", "utc"]
 
 KINDS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl",
@@ -46,11 +46,11 @@ class Arrival:
     path : Path or None
         The file, if it is one.
     content : bytes
-        What it holds, if it is no file; a CSV header stands in ``header``.
+        Its content, if it is no file; a CSV header stands in ``header``.
     header : bytes
         The first line of a CSV stream.
     stamp : str
-        How the file looked: it has not changed as long as this has not.
+        How the file looked; as long as this is the same, the file has not changed.
     doubt : str
         Why it must not be counted, if there is a reason.
     """
@@ -84,7 +84,7 @@ class Folder:
     path : str or os.PathLike
         The folder.
     known : callable
-        What is known of a batch by its id, if it was counted.
+        Takes the id of a batch, and returns its digest and stamp if it was counted.
     tell : callable
         Takes one line, for a person.
     looks : int, default 10
@@ -101,9 +101,9 @@ class Folder:
     ) -> None:
         self.path, self.looks = Path(path), looks
         self._known, self._tell = known, tell
-        self._seen: dict[str, tuple[str, int]] = {}  # name -> how it looked, and for how many looks
-        self._done: dict[str, str] = {}  # name -> how it looked when we were done with it
-        self._told: set[str] = set()
+        self._seen: dict[str, tuple[str, int]] = {}  # name -> stamp, and for how many looks it has been the same
+        self._done: dict[str, str] = {}  # name -> stamp when we were done with it
+        self._reported: set[str] = set()
         if not self.path.is_dir():
             raise FileError(f"{path} is not a folder.\n\nHint: name a folder of files, or `-` for standard input.")
 
@@ -113,7 +113,7 @@ class Folder:
         return tuple(sorted(name for name, (stamp, _) in self._seen.items() if self._done.get(name) != stamp))
 
     def look(self) -> Iterator[Arrival]:
-        """Look once, and yield what is ready. What was yielded is done with when the next is asked for."""
+        """Look once, and yield the files that are ready. Each counts as done when the next one is asked for."""
         now = self._listed()
         self._seen = {
             name: (stamp, self._seen[name][1] + 1 if self._seen.get(name, ("", 0))[0] == stamp else 0)
@@ -123,7 +123,7 @@ class Folder:
         for name, (stamp, still) in sorted(self._seen.items()):
             if self._done.get(name) == stamp:
                 continue
-            known = self._known(written(name))
+            known = self._known(storable_text(name))
             if known is not None and known.stamp == stamp:
                 self._done[name] = stamp
             elif still > 0:
@@ -133,18 +133,18 @@ class Folder:
                     self._done[name] = stamp
 
     def _listed(self) -> dict[str, str]:
-        found = {}
+        stamps = {}
         try:
             with os.scandir(self.path) as entries:
                 for entry in entries:
                     if self._wanted(entry):
                         try:
-                            found[entry.name] = stamp_of(os.stat(entry.path))  # entry.stat() may be stale
+                            stamps[entry.name] = stamp_of(os.stat(entry.path))  # entry.stat() may be stale
                         except FileNotFoundError:  # it went away between the two
                             continue
         except FileNotFoundError as error:
             raise FileError(f"the folder {self.path} is gone.") from error
-        return found
+        return stamps
 
     def _wanted(self, entry: "os.DirEntry[str]") -> bool:
         name = entry.name
@@ -154,16 +154,16 @@ class Folder:
             return False
         if Path(name).suffix.lower() in KINDS:
             return True
-        if name not in self._told:
-            self._told.add(name)
+        if name not in self._reported:
+            self._reported.add(name)
             self._tell(f"ignored: {name}; only files named {', '.join(KINDS)} are read.")
         return False
 
     def _arrival(self, name: str, stamp: str, still: int) -> Arrival | None:
         path, kind = self.path / name, KINDS[Path(name).suffix.lower()]
         try:
-            if still < self.looks and not _ended(path, kind):
-                return self._not_whole(name, "its end has not come yet")
+            if still < self.looks and not _is_whole(path, kind):
+                return self._not_whole(name, "it is not complete yet")
             digest = digest_of(path)
             if stamp_of(os.stat(path)) != stamp:
                 return self._not_whole(name, "it changed while it was read")
@@ -171,16 +171,16 @@ class Folder:
             return None
         except OSError as error:
             return self._not_whole(name, f"the system refused: {error.strerror or error}")
-        return Arrival(written(name), digest, kind, path, stamp=stamp)
+        return Arrival(storable_text(name), digest, kind, path, stamp=stamp)
 
     def _not_whole(self, name: str, why: str) -> Arrival | None:
-        if f"{name} {why}" not in self._told:
-            self._told.add(f"{name} {why}")
+        if f"{name} {why}" not in self._reported:
+            self._reported.add(f"{name} {why}")
             self._tell(f"waiting for {name}: {why}.")
         return None
 
 
-def _ended(path: Path, kind: str) -> bool:
+def _is_whole(path: Path, kind: str) -> bool:
     """Tell whether the last bytes of a file are those of a file that is whole."""
     last = b"PAR1" if kind == "parquet" else b"\n"
     with open(path, "rb") as file:
@@ -196,7 +196,7 @@ def utc() -> datetime:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Part:
+class BatchRows:
     """Some rows of a batch: checked predictions, their groups, and the window of each row where a column says it."""
 
     predictions: Predictions
@@ -210,7 +210,7 @@ class Content(Protocol):
     asides: list[Aside]
     settings: dict[str, Any]
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[BatchRows]:
         """Yield the rows."""
         ...
 
@@ -265,7 +265,7 @@ class Watcher:
         if arrival.doubt:
             return self._refuse(arrival, arrival.doubt)
         try:
-            taken = self._taken(arrival)
+            taken = self._count(arrival)
         except MissingExtraError:
             raise
         except (SafecalError, FileNotFoundError) as error:
@@ -275,7 +275,7 @@ class Watcher:
             if isinstance(error, FormError | OptionError) and self.monitor.summary.n == 0:
                 raise  # most likely the options are wrong, and not the batch
             return self._refuse(arrival, str(error).split("\n\n", 1)[0])
-        if arrival.path is not None and not _as_it_was(arrival.path, arrival.stamp):
+        if arrival.path is not None and not _is_unchanged(arrival.path, arrival.stamp):
             self.tell(f"{arrival.batch} changed while it was read; it was not counted yet.")
             return None
         self.store.commit(taken)
@@ -292,7 +292,7 @@ class Watcher:
         self.tell(f"set aside: {arrival.batch}: {reason}")
         return None
 
-    def _taken(self, arrival: Arrival) -> Taken:
+    def _count(self, arrival: Arrival) -> Taken:
         now = self.clock().astimezone(UTC)
         received, today = now.isoformat(timespec="seconds"), now.date().isoformat()
         # Worked out on a copy, as the store would give it back: a refusal leaves everything as it was.
@@ -307,8 +307,8 @@ class Watcher:
         points = tuple(Point.of(arrival.batch, window, received, total, monitor) for window, total in sums.items())
         raised = tuple(Raised(alarm, received, arrival.batch) for alarm in alarms)
         return Taken(
-            arrival.batch, arrival.digest, arrival.stamp, monitor, content.settings, points, raised,
-            tuple(content.asides),
+            arrival.batch, arrival.digest, arrival.stamp, monitor, content.settings, points=points, alarms=raised,
+            asides=tuple(content.asides),
         )  # fmt: skip
 
     def acknowledge(self) -> tuple[Any, ...]:
@@ -324,20 +324,20 @@ class Watcher:
         return History(self.monitor, () if last is None else (last,), self.store.alarms(), self.store.count())
 
 
-def _as_it_was(path: Path, stamp: str) -> bool:
+def _is_unchanged(path: Path, stamp: str) -> bool:
     try:
         return stamp_of(path.stat()) == stamp
     except FileNotFoundError:  # what was read is whole, whoever took the file away
         return True
 
 
-def _by_window(part: Part, today: str) -> Iterator[tuple[str, Part]]:
+def _by_window(rows: BatchRows, today: str) -> Iterator[tuple[str, BatchRows]]:
     """Yield the rows of each window, in the order in which the windows appear."""
-    if part.windows is None:
-        yield today, part
+    if rows.windows is None:
+        yield today, rows
         return
-    names, first, codes = np.unique(part.windows, return_index=True, return_inverse=True)
+    names, first, codes = np.unique(rows.windows, return_index=True, return_inverse=True)
     for k in np.argsort(first):
         index = np.flatnonzero(codes == k)
-        by = None if part.by is None else {name: column[index] for name, column in part.by.items()}
-        yield str(names[k]), Part(part.predictions.take(index), by)
+        by = None if rows.by is None else {name: column[index] for name, column in rows.by.items()}
+        yield str(names[k]), BatchRows(rows.predictions.take(index), by)

@@ -27,19 +27,19 @@ from .standing import group_names, log10
 
 __all__ = ["body", "channels", "check_url", "post", "run_command"]
 
-_AGAIN = {408, 425, 429}  # answers that ask to come back later, beside 500 and above
-_LONGEST = 1000  # characters of an environment variable
-_SAID = 200  # characters of an answer that are shown
+_RETRIED = {408, 425, 429}  # answers that ask to come back later, beside 500 and above
+_VARIABLE_LENGTH = 1000  # characters of an environment variable
+_ANSWER_LENGTH = 200  # characters of an answer that are shown
 
 
 def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Raised], None]]:
     """Return the channels that were asked for."""
-    found: dict[str, Callable[[Raised], None]] = {}
+    senders: dict[str, Callable[[Raised], None]] = {}
     if command is not None:
-        found["command"] = lambda raised: run_command(command, raised, timeout=60.0)
+        senders["command"] = lambda raised: run_command(command, raised, timeout=60.0)
     if webhook is not None:
-        found["webhook"] = lambda raised: post(webhook, raised, attempts=3, timeout=10.0)
-    return found
+        senders["webhook"] = lambda raised: post(webhook, raised, attempts=3, timeout=10.0)
+    return senders
 
 
 def body(raised: Raised) -> dict[str, Any]:
@@ -109,19 +109,19 @@ def run_command(command: str, raised: Raised, *, timeout: float = 30) -> None:
         When it ends with another status than 0, or not in time.
     """
     content = body(raised)
-    environment = {f"SAFECAL_ALARM_{name.upper()}": _text(value) for name, value in content.items()}
+    environment = {f"SAFECAL_ALARM_{name.upper()}": _variable_text(value) for name, value in content.items()}
     if isinstance(raised.alarm.group, tuple):
-        environment["SAFECAL_ALARM_GROUP"] = _text(group_names([raised.alarm.group])[raised.alarm.group])
+        environment["SAFECAL_ALARM_GROUP"] = _variable_text(group_names([raised.alarm.group])[raised.alarm.group])
     with subprocess.Popen(
         command, shell=True, stdin=subprocess.PIPE, stdout=2, env=os.environ | environment, start_new_session=True
     ) as process:
         try:
             process.communicate(json.dumps(content).encode() + b"\n", timeout=timeout)
         except subprocess.TimeoutExpired:
-            _end(process)
+            _kill(process)
             raise NotifyError(f"the alarm command was ended: it took more than {timeout:g} s: {command}") from None
         except BaseException:
-            _end(process)
+            _kill(process)
             raise
     if process.returncode != 0:
         how = f"ended with status {process.returncode}"
@@ -130,12 +130,12 @@ def run_command(command: str, raised: Raised, *, timeout: float = 30) -> None:
         raise NotifyError(f"the alarm command {how}: {command}")
 
 
-def _text(value: Any) -> str:
+def _variable_text(value: Any) -> str:
     """Return a value for an environment variable, which cannot hold everything that text can."""
-    return "" if value is None else shortened(str(value), _LONGEST)
+    return "" if value is None else shortened(str(value), _VARIABLE_LENGTH)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg"):
         try:
             os.killpg(process.pid, signal.SIGKILL)
@@ -171,12 +171,12 @@ def check_url(url: str) -> str:
     except (ValueError, AttributeError, TypeError):
         good = False
     if not good or not url.isascii() or not url.isprintable() or " " in url:
-        hint = "such as https://example.org/hooks/1; other characters than ASCII are written as %XX."
+        hint = "such as https://example.org/hooks/1; write characters other than ASCII as %XX."
         raise fail(OptionError, "url", "must be an http or https address", hint=hint)
     return url
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follow no redirection: what was posted would be lost on the way, and a password might go to a stranger."""
 
     def redirect_request(self, *_: Any) -> None:
@@ -184,7 +184,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 
 @final
-class _Line:
+class _TimedConnection:
     """The connection of one attempt, which is cut when its time is up, however busily the other side drips."""
 
     def __init__(self, seconds: float) -> None:
@@ -205,11 +205,11 @@ class _Line:
                 self._socket.close()
             self._socket = None
 
-    def take(self, found: socket.socket) -> None:
+    def take(self, connection: socket.socket) -> None:
         """Keep a second handle: it reaches the connection through TLS, a proxy and a half-read answer alike."""
         with self._lock:
             if self._socket is None:
-                self._socket = found.dup()
+                self._socket = connection.dup()
             if self.cut:
                 self._hang_up()
 
@@ -224,18 +224,18 @@ class _Line:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
     def opener(self) -> urllib.request.OpenerDirector:
-        """Return what opens an address over connections that this line can cut."""
-        line = self
+        """Return an opener of addresses, whose connections this one can cut."""
+        timed = self
 
-        class Taken:
+        class Tracked:
             def __setattr__(self, name: str, value: Any) -> None:
                 super().__setattr__(name, value)
                 if name == "sock" and value is not None:
-                    line.take(value)
+                    timed.take(value)
 
-        class Plain(Taken, http.client.HTTPConnection): ...
+        class Plain(Tracked, http.client.HTTPConnection): ...
 
-        class Secure(Taken, http.client.HTTPSConnection): ...
+        class Secure(Tracked, http.client.HTTPSConnection): ...
 
         class Http(urllib.request.HTTPHandler):
             def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
@@ -245,7 +245,7 @@ class _Line:
             def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
                 return self.do_open(Secure, request)
 
-        return urllib.request.build_opener(_Stay, Http, Https)
+        return urllib.request.build_opener(_NoRedirect, Http, Https)
 
 
 def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pause: float = 1.0) -> None:
@@ -278,52 +278,59 @@ def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pa
     """
     check_url(url)
     whole_number(attempts, "attempts", 1)
-    address, headers = _apart(url)
+    address, headers = _split_credentials(url)
     headers |= {"Content-Type": "application/json", "User-Agent": f"safecal/{version()}"}
     data = json.dumps(body(raised)).encode()
-    said = ""
+    failure = ""
     for attempt in range(attempts):
         if attempt:
             time.sleep(pause * 2 ** (attempt - 1))
         request = urllib.request.Request(address, data, headers, method="POST")
-        with _Line(timeout) as line:
+        with _TimedConnection(timeout) as connection:
             try:
-                with line.opener().open(request, timeout=timeout):
-                    if not line.cut:  # an answer that was cut short may look like a whole one
+                with connection.opener().open(request, timeout=timeout):
+                    if not connection.cut:  # an answer that was cut short may look like a whole one
                         return
             except urllib.error.HTTPError as error:
                 with error:
-                    said = _said(f"{error.code} {error.reason}", url)
-                if error.code < 500 and error.code not in _AGAIN:
-                    raise NotifyError(f"the webhook at {_host(url)} refused the alarm: {said}.") from None
+                    failure = _without_secrets(f"{error.code} {error.reason}", url)
+                if error.code < 500 and error.code not in _RETRIED:
+                    raise NotifyError(f"the webhook at {_host(url)} refused the alarm: {failure}.") from None
             except (OSError, http.client.HTTPException, ValueError) as error:
-                said = _said(str(getattr(error, "reason", error)) or type(error).__name__, url)
-            if line.cut:
-                said = f"no whole answer came within {timeout:g} s"
+                failure = _without_secrets(str(getattr(error, "reason", error)) or type(error).__name__, url)
+            if connection.cut:
+                failure = f"no whole answer came within {timeout:g} s"
     times = "once" if attempts == 1 else f"{attempts} times"
-    raise NotifyError(f"the webhook at {_host(url)} was tried {times}, and failed; at last: {said}.")
+    raise NotifyError(f"the webhook at {_host(url)} was tried {times}, and failed; the last failure: {failure}.")
 
 
-def _apart(url: str) -> tuple[str, dict[str, str]]:
+def _split_credentials(url: str) -> tuple[str, dict[str, str]]:
     """Return the address without name and password, and the header that carries them."""
     parts = urlsplit(url)
-    user, found, host = parts.netloc.rpartition("@")
-    if not found:
+    user, at_sign, host = parts.netloc.rpartition("@")
+    if not at_sign:
         return url, {}
     name, _, password = user.partition(":")
     token = base64.b64encode(unquote_to_bytes(name) + b":" + unquote_to_bytes(password)).decode("ascii")
     return urlunsplit(parts._replace(netloc=host)), {"Authorization": f"Basic {token}"}
 
 
-def _said(text: str, url: str) -> str:
-    """Return what went wrong, in one short line, without the secrets that a rude server may have sent back."""
+def _without_secrets(text: str, url: str) -> str:
+    """Return an error in one short line, without the secrets that a rude server can have sent back."""
     parts = urlsplit(url)
     user = parts.netloc.rpartition("@")[0]
     password = user.partition(":")[2]
-    found = {user, password, unquote(password), parts.path, parts.query, _apart(url)[1].get("Authorization", "")[6:]}
-    for secret in sorted(found - {"", "/"}, key=len, reverse=True):
+    secrets = {
+        user,
+        password,
+        unquote(password),
+        parts.path,
+        parts.query,
+        _split_credentials(url)[1].get("Authorization", "")[6:],
+    }
+    for secret in sorted(secrets - {"", "/"}, key=len, reverse=True):
         text = text.replace(secret, "...")
-    return shortened(text.strip(), _SAID)
+    return shortened(text.strip(), _ANSWER_LENGTH)
 
 
 def _host(url: str) -> str:

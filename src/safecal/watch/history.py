@@ -1,4 +1,4 @@
-"""What is remembered of a watched model, batch by batch, and what must be known of a batch so that it counts once."""
+"""The memory of a watched model, batch by batch: its points, its alarms, and how a batch is known again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from ..monitor import Alarm, Monitor
 
 __all__ = [
     "LEVEL",
-    "MOST",
+    "MOST_WINDOWS",
     "WHOLE",
     "Aside",
     "History",
@@ -23,8 +23,8 @@ __all__ = [
     "Taken",
     "alarm_numbers",
     "check_settings",
-    "slots",
-    "written",
+    "window_slots",
+    "storable_text",
 ]
 
 
@@ -107,7 +107,7 @@ class History:
     quarantined: int = 0
 
 
-MOST = 90  # windows in a picture; neighbours are added up where there are more
+MOST_WINDOWS = 90  # windows in a picture; neighbours are added up where there are more
 LEVEL = 0.95
 WHOLE = "all of it"  # the place of a batch that was set aside whole
 
@@ -160,7 +160,7 @@ class Taken:
     points : tuple of Point
         One for each window that the batch has rows of.
     alarms : tuple of Raised
-        That it raised.
+        The alarms that it raised.
     asides : tuple of Aside
         Rows of it that were not counted.
     """
@@ -190,37 +190,37 @@ class Slot:
         return self.names[0] if len(self.names) == 1 else f"{self.names[0]} … {self.names[-1]}"
 
 
-def slots(history: History, most: int = MOST) -> tuple[list[Slot], str]:
+def window_slots(history: History, most: int = MOST_WINDOWS) -> tuple[list[Slot], str]:
     """Return the windows in their order, or the batches where there are no windows, and which of the two they are."""
     if any(point.window is not None for point in history.points) or not history.points:
-        what = "window"
-        kept = [(name, summary) for name, (summary, _) in history.monitor.windows(LEVEL).items()]
+        unit = "window"
+        named_sums = [(name, summary) for name, (summary, _) in history.monitor.windows(LEVEL).items()]
     else:
-        what = "batch"
-        kept = [(point.batch, point.summary) for point in history.points]
-    kept = [(name, summary) for name, summary in kept if summary.n]
-    step = max(-(-len(kept) // most), 1)
-    parts = [kept[k : k + step] for k in range(0, len(kept), step)]
+        unit = "batch"
+        named_sums = [(point.batch, point.summary) for point in history.points]
+    named_sums = [(name, summary) for name, summary in named_sums if summary.n]
+    step = max(-(-len(named_sums) // most), 1)
+    parts = [named_sums[k : k + step] for k in range(0, len(named_sums), step)]
     summaries = [sum((s for _, s in part), Summary()) for part in parts]
     intervals = intervals_from_sums(as_sums(summaries), LEVEL)
     names = (tuple(name for name, _ in part) for part in parts)
-    return [Slot(*slot) for slot in zip(names, summaries, intervals, strict=True)], what
+    return [Slot(*slot) for slot in zip(names, summaries, intervals, strict=True)], unit
 
 
 def alarm_numbers(history: History) -> list[str]:
-    """Return what the table and the pictures call each alarm."""
+    """Return the name of each alarm in the table and the pictures."""
     return [str(k + 1) for k in range(len(history.alarms))]
 
 
-def check_settings(stored: Mapping[str, Any], asked: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the settings to go on with; refuse what would mean another test than the one that was begun.
+def check_settings(stored: Mapping[str, Any], requested: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the settings to go on with; refuse those that would mean another test than the one that was begun.
 
     Parameters
     ----------
     stored : mapping
-        What the store was begun with.
-    asked : mapping
-        What is asked for now. A value of None asks for nothing.
+        The settings that the store was begun with.
+    requested : mapping
+        The settings that are requested now. A value of None requests nothing.
     name : str
         Of the store, for the message.
 
@@ -235,17 +235,17 @@ def check_settings(stored: Mapping[str, Any], asked: Mapping[str, Any], name: st
     >>> check_settings({"alpha": 0.05, "y": "label"}, {"alpha": 0.05, "y": None}, "watch.sqlite")
     {'alpha': 0.05, 'y': 'label'}
     """
-    for key, value in asked.items():
+    for key, value in requested.items():
         if value is not None and stored.get(key) != value:
             option = "--" + key.replace("_", "-")
             raise OptionError(
-                f"{name} was begun with {_shown(option, stored.get(key))}; got {_shown(option, value)}.\n\n"
+                f"{name} was begun with {_option_text(option, stored.get(key))}; got {_option_text(option, value)}.\n\n"
                 "Hint: evidence counts under the settings it was begun with. Give those, or another `--store`."
             )
     return dict(stored)
 
 
-def _shown(option: str, value: Any) -> str:
+def _option_text(option: str, value: Any) -> str:
     if value is None or value == [] or value is False:
         return f"no `{option}`"
     if isinstance(value, list):
@@ -253,13 +253,13 @@ def _shown(option: str, value: Any) -> str:
     return f"`{option}`" if value is True else f"`{option} {value}`"
 
 
-def written(text: str) -> str:
-    """Return text as every store can hold it: what is no Unicode, and the zero character, are spelled out.
+def storable_text(text: str) -> str:
+    """Return text as every store can hold it: the zero character, and characters outside Unicode, are spelled out.
 
     Examples
     --------
-    >>> from safecal.watch.history import written
-    >>> written("a" + chr(0) + chr(0xDCFF))
+    >>> from safecal.watch.history import storable_text
+    >>> storable_text("a" + chr(0) + chr(0xDCFF))
     'a\\\\x00\\\\udcff'
     """
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")

@@ -17,8 +17,8 @@ from .store import Store
 
 __all__ = ["Notifier"]
 
-_ROUND = 100  # alarms that a delivery takes along at most
-_LOOK = 0.1  # seconds between two looks at a delivery
+_DELIVERY_SIZE = 100  # alarms that a delivery takes along at most
+_POLL = 0.1  # seconds between two looks at a delivery
 
 
 @final
@@ -43,8 +43,8 @@ class _Delivery:
                 return
             self.sent.append(number)
 
-    def over(self, seconds: float = 0.0) -> bool:
-        """Tell whether it has ended; wait for it that long."""
+    def wait(self, seconds: float = 0.0) -> bool:
+        """Wait so many seconds for its end, and tell whether it has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -73,21 +73,21 @@ class Notifier:
     tell: Callable[[str], None]
     pause: float = 30.0
     clock: Callable[[], float] = time.monotonic
-    _again: dict[str, float] = field(default_factory=dict)
+    _retry_at: dict[str, float] = field(default_factory=dict)
     _under_way: dict[str, _Delivery] = field(default_factory=dict)
 
     def deliver(self) -> None:
-        """Note what has been delivered, and send what is still to be delivered on its way; wait for nothing."""
+        """Note the alarms that were delivered, and send the others on their way; wait for nothing."""
         for name in self.channels:
             self._collect(name)
-            if name not in self._under_way and self.clock() >= self._again.get(name, -math.inf):
+            if name not in self._under_way and self.clock() >= self._retry_at.get(name, -math.inf):
                 self._start(name)
 
     def due(self) -> float | None:
         """Return the seconds after which `deliver` has something to do; None where it has not."""
         if self._under_way:
-            return _LOOK
-        return max(_LOOK, min(self._again.values()) - self.clock()) if self._again else None
+            return _POLL
+        return max(_POLL, min(self._retry_at.values()) - self.clock()) if self._retry_at else None
 
     def finish(self, seconds: float, *, stopped: Callable[[], bool] = lambda: False, leave: float = 5.0) -> int:
         """Try everything once more, wait for it, and return how many deliveries are left for the next run.
@@ -103,42 +103,42 @@ class Notifier:
         """
         end = self.clock() + seconds
         for name in self.channels:
-            self._again.pop(name, None)
+            self._retry_at.pop(name, None)
             while True:
                 self._collect(name)
-                if name not in self._under_way and (stopped() or name in self._again or not self._start(name)):
+                if name not in self._under_way and (stopped() or name in self._retry_at or not self._start(name)):
                     break
                 if stopped():
                     end, leave = min(end, self.clock() + leave), math.inf
                 if self.clock() >= end:
                     break
-                self._under_way[name].over(_LOOK)
+                self._under_way[name].wait(_POLL)
         return sum(self._left(name) for name in self.channels)
 
     def _start(self, name: str) -> bool:
-        """Send off what waits for a channel; tell whether there was anything."""
-        self._again.pop(name, None)
-        waiting = self.store.undelivered(name)[:_ROUND]
+        """Send the alarms that wait for a channel; tell whether there were any."""
+        self._retry_at.pop(name, None)
+        waiting = self.store.undelivered(name)[:_DELIVERY_SIZE]
         if waiting:
             self._under_way[name] = _Delivery(waiting, self.channels[name])
         return bool(waiting)
 
     def _collect(self, name: str) -> None:
-        """Note in the store what a delivery has done so far, and tell how it failed."""
-        found = self._under_way.get(name)
-        if found is None:
+        """Note in the store which alarms a delivery has sent so far, and tell how it failed."""
+        delivery = self._under_way.get(name)
+        if delivery is None:
             return
-        over = found.over()
-        for number in found.sent[found.noted :]:
+        ended = delivery.wait()
+        for number in delivery.sent[delivery.noted :]:
             self.store.delivered(number, name)
-            found.noted += 1
-        if not over:
+            delivery.noted += 1
+        if not ended:
             return
         del self._under_way[name]
-        if found.error is not None:
-            self._again[name] = self.clock() + self.pause
-            said = found.error if isinstance(found.error, SafecalError | OSError) else repr(found.error)
-            self.tell(f"an alarm was not delivered by {name}, and will be tried again: {said}")
+        if delivery.error is not None:
+            self._retry_at[name] = self.clock() + self.pause
+            failure = delivery.error if isinstance(delivery.error, SafecalError | OSError) else repr(delivery.error)
+            self.tell(f"an alarm was not delivered by {name}, and will be tried again: {failure}")
 
     def _left(self, name: str) -> int:
         left = len(self.store.undelivered(name))

@@ -6,31 +6,31 @@ from datetime import datetime
 
 from .._optional import version
 from .._sums.summary import as_sums
-from ..html.frame import PRESS, Column, file_of, icon, number_table, pairs_table, section, sorting_table
+from ..html.frame import SORT_HINT, TableColumn, file_of, icon, number_table, pairs_table, section, sorting_table
 from ..html.markup import (
     Markup,
     element,
-    ends,
-    evidence,
+    evidence_text,
     grouped,
     in_utc,
+    interval_text,
     join,
+    metric_text,
     moment_text,
     percent,
     plain,
-    rows,
+    rows_text,
     shortened,
-    shown,
-    together,
+    unbroken,
     with_code,
 )
 from ..inference.sum_bounds import interval_from_sums, intervals_together
-from .history import LEVEL, History, Raised, Slot, alarm_numbers, slots
+from .history import LEVEL, History, Raised, Slot, alarm_numbers, window_slots
 from .page_pictures import pictures_section
-from .page_words import State, named, state
+from .page_words import State, name_markup, run_length_text, state
 from .standing import Judged, Reading, group_is_mild, group_names, log10, shown_groups
 
-__all__ = ["LISTED", "alarm_table", "group_table", "history_page"]
+__all__ = ["ROWS_LISTED", "alarm_table", "group_table", "history_page"]
 
 
 def history_page(history: History, *, title: str | None = None, created: datetime | None = None) -> str:
@@ -47,7 +47,7 @@ def history_page(history: History, *, title: str | None = None, created: datetim
     title : str, optional
         The heading; by default a question.
     created : datetime, optional
-        When the page was made; by default now. Given the same, pages are the same.
+        When the page was made; by default now. With the same time, pages are the same.
 
     Returns
     -------
@@ -62,26 +62,26 @@ def history_page(history: History, *, title: str | None = None, created: datetim
     >>> page.splitlines()[0], "NO ROWS YET" in page
     ('<!DOCTYPE html>', True)
     """
-    title, made, now = title or "Is this model still calibrated?", in_utc(created), state(history)
-    found, what = slots(history)
+    title, created_at, now = title or "Is this model still calibrated?", in_utc(created), state(history)
+    windows, unit = window_slots(history)
     main = [
         _state_section(now),
-        _numbers_section(history, found, what),
-        pictures_section(history, found, what) if history.points else None,
+        _numbers_section(history, windows, unit),
+        pictures_section(history, windows, unit) if history.points else None,
         _alarms_section(history) if history.alarms else None,
         _groups_section(history) if history.monitor.groups else None,
         _settings_section(history),
     ]
     return file_of(
-        f"{now.title}: {title}", now.tone, _header(history, title), main, made=made, holds="sums only",
+        f"{now.title}: {title}", now.tone, _header(history, title), main, made=created_at, holds="sums only",
         skip="Skip to the state",
     )  # fmt: skip
 
 
 def _header(history: History, title: str) -> Markup:
-    facts = [rows(history.monitor.summary.n), _batches(history)]
+    facts = [rows_text(history.monitor.summary.n), _batch_count(history)]
     if history.monitor.groups:
-        facts.append(_many(len(history.monitor.groups), "group", "groups"))
+        facts.append(_counted(len(history.monitor.groups), "group", "groups"))
     if history.points:
         facts.append(f"last update {moment_text(history.points[-1].received)}")
     return element(
@@ -92,26 +92,26 @@ def _header(history: History, title: str) -> Markup:
     )
 
 
-def _batches(history: History) -> str:
-    return _many(len({point.batch for point in history.points}), "batch", "batches")
+def _batch_count(history: History) -> str:
+    return _counted(len({point.batch for point in history.points}), "batch", "batches")
 
 
-def _many(count: int, one: str, more: str) -> str:
-    return f"{grouped(count)} {one if count == 1 else more}"
+def _counted(count: int, singular: str, plural: str) -> str:
+    return f"{grouped(count)} {singular if count == 1 else plural}"
 
 
 def _state_section(now: State) -> Markup:
     long = "decision long" if len(now.title) > 16 else "decision"
     banner = element(
         "div",
-        icon(now.shape),
+        icon(now.decision),
         element(
             "div", element("h2", now.title, id="state", class_=long), element("p", now.headline, class_="headline")
         ),
         class_="banner",
     )
     steps = [element("li", element("strong", what), " ", with_code(how)) for what, how in now.steps]
-    meaning = [element("p", with_code(together(said))) for said in now.meaning]
+    meaning = [element("p", with_code(unbroken(text))) for text in now.meaning]
     columns = element(
         "div",
         element("div", element("h3", "What it means"), *meaning) if meaning else None,
@@ -122,86 +122,87 @@ def _state_section(now: State) -> Markup:
     return element("section", banner, reason, columns, aria_labelledby="state", class_="verdict")
 
 
-def _numbers_section(history: History, found: list[Slot], what: str) -> Markup:
+def _numbers_section(history: History, windows: list[Slot], unit: str) -> Markup:
     reading = Reading.of(history.monitor)
-    last = _window_card(found[-1], what) if found else None
+    last = _window_card(windows[-1], unit) if windows else None
     cards = element("div", last, _change_card(reading), class_="cards") if last is not None else None
     return section("numbers", "The numbers", cards, number_table(_number_rows(history, reading)))
 
 
-def _window_card(slot: Slot, what: str) -> Markup:
-    at = slot.ecd
-    if at.value == math.inf:
-        said = "Something happened that had probability 0."
-    elif at.low > 0.0:
-        said = "Over-confident, by these rows alone."
+def _window_card(slot: Slot, unit: str) -> Markup:
+    ecd = slot.ecd
+    if ecd.value == math.inf:
+        remark = "Something happened that had probability 0."
+    elif ecd.low > 0.0:
+        remark = "Over-confident, by these rows alone."
     else:
-        said = "Under-confident, by these rows alone." if at.high < 0.0 else "It may lie on either side of 0."
-    about = join(["in the last ", what, ", ", named(slot.name), f", of {rows(slot.summary.n)}"])
-    unit = " nat" if math.isfinite(at.value) else None
-    between = f"{percent(at.level)} interval {ends(at, signed=True)}" if math.isfinite(at.value) else None
+        remark = "Under-confident, by these rows alone." if ecd.high < 0.0 else "It may lie on either side of 0."
+    about = join(["in the last ", unit, ", ", name_markup(slot.name), f", of {rows_text(slot.summary.n)}"])
+    suffix = " nat" if math.isfinite(ecd.value) else None
+    between = f"{percent(ecd.level)} interval {interval_text(ecd, signed=True)}" if math.isfinite(ecd.value) else None
     return element(
         "div",
         element("h3", "ECD ", element("span", about, class_="about")),
-        element("p", element("span", shown(at.value, signed=True), class_="value"), unit, class_="figure"),
+        element("p", element("span", metric_text(ecd.value, signed=True), class_="value"), suffix, class_="figure"),
         None if between is None else element("p", between, class_="between"),
-        element("p", said, class_="says"),
+        element("p", remark, class_="says"),
         class_="card",
     )
 
 
 def _change_card(reading: Reading) -> Markup:
-    said = "The alarm was raised." if reading.changed else "There is no new change."
+    remark = "The alarm was raised." if reading.changed else "There is no new change."
     return element(
         "div",
         element(
             "h3", "Evidence of a change ", element("span", "that it became over-confident at some row", class_="about")
         ),
-        element("p", element("span", evidence(reading.change), class_="value"), class_="figure"),
-        element("p", f"an alarm needs {evidence(reading.change_threshold)}", class_="between"),
-        element("p", said, class_="says"),
+        element("p", element("span", evidence_text(reading.change), class_="value"), class_="figure"),
+        element("p", f"an alarm needs {evidence_text(reading.change_threshold)}", class_="between"),
+        element("p", remark, class_="says"),
         class_="card",
     )
 
 
 def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str]]:
     s, monitor = reading.summary, history.monitor
-    found = [("rows", grouped(s.n), f"in {_batches(history)}")]
+    numbers = [("rows", grouped(s.n), f"in {_batch_count(history)}")]
     if s.n:
-        at = interval_from_sums(s, LEVEL)
-        between = f"nat over all rows, {percent(LEVEL)} interval {ends(at, signed=True)}; above 0 is over-confident"
+        interval = interval_from_sums(s, LEVEL)
+        between = f"{percent(LEVEL)} interval {interval_text(interval, signed=True)}"
+        about = f"nat over all rows, {between}; above 0 is over-confident"
         if s.n_impossible:
-            between = f"over all rows; without the impossible ones {shown(s.ecd_possible, signed=True)} nat"
-        found.append(("ECD", shown(s.ecd, signed=True), between))
+            about = f"over all rows; without the impossible ones {metric_text(s.ecd_possible, signed=True)} nat"
+        numbers.append(("ECD", metric_text(s.ecd, signed=True), about))
     judged = Judged.last(monitor)
     if judged is not None:
-        said = f"of {judged.name}, as `safecal.evaluate` would judge it: {judged.verdict.reason}"
-        found.append(("verdict", judged.verdict.decision, said))
+        about = f"of {judged.name}, as `safecal.evaluate` would judge it: {judged.verdict.reason}"
+        numbers.append(("verdict", judged.verdict.decision, about))
     for direction, log in reading.evidence.items():
-        asked = evidence(reading.thresholds[direction])
-        found.append((direction, evidence(log), f"e-value since the start; an alarm needs {asked}"))
+        threshold = evidence_text(reading.thresholds[direction])
+        numbers.append((direction, evidence_text(log), f"e-value since the start; an alarm needs {threshold}"))
     if reading.other_change is not None:
-        asked = f"evidence that it became under-confident; an alarm needs {evidence(reading.change_threshold)}"
-        found.append(("other change", evidence(reading.other_change), asked))
-    found.append(("impossible", grouped(s.n_impossible), "rows had an outcome with probability 0"))
-    found.append(
+        about = f"evidence that it became under-confident; an alarm needs {evidence_text(reading.change_threshold)}"
+        numbers.append(("other change", evidence_text(reading.other_change), about))
+    numbers.append(("impossible", grouped(s.n_impossible), "rows had an outcome with probability 0"))
+    numbers.append(
         ("quarantined", grouped(history.quarantined), "rows or files were set aside, because they could not be read")
     )
-    found.append(("alarms", grouped(len(history.alarms)), "raised so far, of all rows and of groups"))
+    numbers.append(("alarms", grouped(len(history.alarms)), "raised so far, about all rows or a group"))
     if monitor.groups:
-        bad = sum(Reading.of(monitor, group).over_confident for group in monitor.groups)
-        found.append(("groups", grouped(len(monitor.groups)), f"{grouped(bad)} of them over-confident"))
-    return found
+        n_over = sum(Reading.of(monitor, group).over_confident for group in monitor.groups)
+        numbers.append(("groups", grouped(len(monitor.groups)), f"{grouped(n_over)} of them over-confident"))
+    return numbers
 
 
 def _alarms_section(history: History) -> Markup:
     lead = "Rows are counted from 0; those of a group are counted within the group. Evidence is in powers of ten. "
-    left = len(history.alarms) - LISTED
+    left = len(history.alarms) - ROWS_LISTED
     note = element("p", f"{grouped(left)} earlier alarms are left out.", class_="note") if left > 0 else None
     return section(
         "alarms",
         "The alarms",
-        element("p", lead, PRESS, class_="lead"),
+        element("p", lead, SORT_HINT, class_="lead"),
         alarm_table(history),
         note,
     )
@@ -214,9 +215,9 @@ def _groups_section(history: History) -> Markup:
     note = None
     if left:
         total = grouped(len(history.monitor.groups))
-        said = f"{grouped(left)} of {total} groups are left out, none with stronger evidence than those shown."
-        note = element("p", said, class_="note")
-    return section("groups", "The groups", element("p", lead, PRESS, class_="lead"), table, note)
+        text = f"{grouped(left)} of {total} groups are left out, none with stronger evidence than those shown."
+        note = element("p", text, class_="note")
+    return section("groups", "The groups", element("p", lead, SORT_HINT, class_="lead"), table, note)
 
 
 def _settings_section(history: History) -> Markup:
@@ -226,45 +227,45 @@ def _settings_section(history: History) -> Markup:
         ("alpha", f"{plain(monitor.alpha)}: probability that evidence since the start ever raises a false alarm"),
         (
             "run_length",
-            f"{grouped(round(monitor.run_length))} rows between false alarms of a change, on average at least",
+            f"at least {run_length_text(monitor.run_length)} between two false alarms of a change, on average",
         ),
         ("form", monitor.form),
         ("grouped", "yes: all rows and the groups share alpha and run_length" if monitor.grouped else "no"),
     ]
-    made = [("last update", last), ("safecal", version())]
+    origin = [("last update", last), ("safecal", version())]
     if history.points:
-        made.insert(0, ("first update", moment_text(history.points[0].received)))
-        made.insert(2, ("last batch", history.points[-1].batch[:200]))
-    tables = element("div", pairs_table(settings, "Settings"), pairs_table(made, "Origin"), class_="columns")
+        origin.insert(0, ("first update", moment_text(history.points[0].received)))
+        origin.insert(2, ("last batch", history.points[-1].batch[:200]))
+    tables = element("div", pairs_table(settings, "Settings"), pairs_table(origin, "Origin"), class_="columns")
     return section("details", "How it was watched", tables)
 
 
-LISTED = 200  # alarms, and groups, in a table
-_LONGEST = 60  # characters of a name
+ROWS_LISTED = 200  # alarms, and groups, in a table
+_NAME_LENGTH = 60  # characters of a name
 
 
 def alarm_table(history: History) -> Markup:
     """Return the alarms, the latest first."""
     columns = [
-        Column("alarm", "number", "descending"),
-        Column("raised, UTC", "text"),
-        Column("who", "text"),
-        Column("what", "text"),
-        Column("size", "text"),
-        Column("at row", "number"),
-        Column("since row", "number"),
-        Column("window", "text"),
-        Column("evidence", "number"),
-        Column("threshold", "number"),
-        Column("batch", "text"),
+        TableColumn("alarm", "number", "descending"),
+        TableColumn("raised, UTC", "text"),
+        TableColumn("who", "text"),
+        TableColumn("what", "text"),
+        TableColumn("size", "text"),
+        TableColumn("at row", "number"),
+        TableColumn("since row", "number"),
+        TableColumn("window", "text"),
+        TableColumn("evidence", "number"),
+        TableColumn("threshold", "number"),
+        TableColumn("batch", "text"),
     ]
     names = group_names(history.monitor.groups)
-    latest = [*zip(alarm_numbers(history), history.alarms, strict=True)][::-1][:LISTED]
-    body = [_alarm(number, raised, names) for number, raised in latest]
+    latest = [*zip(alarm_numbers(history), history.alarms, strict=True)][::-1][:ROWS_LISTED]
+    body = [_alarm_row(number, raised, names) for number, raised in latest]
     return sorting_table(columns, body, "Alarms, the latest first")
 
 
-def _alarm(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup:
+def _alarm_row(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup:
     alarm = raised.alarm
     who = "all rows" if alarm.group is None else names.get(alarm.group, str(alarm.group))
     what = "changed" if alarm.kind == "change" else "not calibrated since the start"
@@ -276,54 +277,56 @@ def _alarm(number: str, raised: Raised, names: Mapping[Hashable, str]) -> Markup
         _number_cell(grouped(alarm.row)),
         _number_cell(grouped(alarm.began)),
         _text_cell(alarm.window or ""),
-        _number_cell(_digits(log10(alarm.log_e_value))),
-        _number_cell(_digits(log10(alarm.log_threshold))),
+        _number_cell(_log_text(log10(alarm.log_e_value))),
+        _number_cell(_log_text(log10(alarm.log_threshold))),
         _text_cell(raised.batch),
     ]
     return element("tr", element("th", number, scope="row", class_="n"), *cells)
 
 
-def _digits(value: float) -> str:
+def _log_text(value: float) -> str:
     """Return a logarithm to the base 10 in two decimals."""
-    return shown(value, signed=True) if math.isinf(value) else f"{value:+.2f}"
+    return metric_text(value, signed=True) if math.isinf(value) else f"{value:+.2f}"
 
 
 def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
     """Return the groups, the worst first, and how many of them are left out."""
     columns = [
-        Column("group", "text"),
-        Column("rows", "number"),
-        Column("ECD", "number"),
-        Column("at least", "number"),
-        Column("at most", "number"),
-        Column("since the start", "number"),
-        Column("threshold", "number"),
-        Column("change", "number"),
-        Column("threshold", "number"),
-        Column("finding", "text"),
+        TableColumn("group", "text"),
+        TableColumn("rows", "number"),
+        TableColumn("ECD", "number"),
+        TableColumn("at least", "number"),
+        TableColumn("at most", "number"),
+        TableColumn("since the start", "number"),
+        TableColumn("threshold", "number"),
+        TableColumn("change", "number"),
+        TableColumn("threshold", "number"),
+        TableColumn("finding", "text"),
     ]
     names = group_names(history.monitor.groups)
-    found, left = shown_groups(history.monitor, LISTED)
-    ends = intervals_together(as_sums([reading.summary for _, reading in found]), level)
+    worst, left = shown_groups(history.monitor, ROWS_LISTED)
+    intervals = intervals_together(as_sums([reading.summary for _, reading in worst]), level)
     body = [
-        _group(names[group], reading, at.low, at.high, reading.over_confident and group_is_mild(history, group))
-        for (group, reading), at in zip(found, ends, strict=True)
+        _group_row(
+            names[group], reading, interval.low, interval.high, reading.over_confident and group_is_mild(history, group)
+        )
+        for (group, reading), interval in zip(worst, intervals, strict=True)
     ]
     return sorting_table(columns, body, "Groups, the worst first"), left
 
 
-def _group(name: str, reading: Reading, low: float, high: float, mild: bool) -> Markup:
+def _group_row(name: str, reading: Reading, low: float, high: float, mild: bool) -> Markup:
     beyond = reading.over_confident and not mild
-    said = "over-confident" if beyond else "too sharp, within the limits" if reading.over_confident else ""
-    if not said and reading.raised:
-        said = {"under-confident": "too vague"}.get(reading.raised[0], reading.raised[0])
+    finding = "over-confident" if beyond else "too sharp, within the limits" if reading.over_confident else ""
+    if not finding and reading.raised:
+        finding = {"under-confident": "too vague"}.get(reading.raised[0], reading.raised[0])
     numbers = [
         grouped(reading.summary.n),
-        *(shown(x, signed=True) for x in (reading.summary.ecd, low, high)),
-        *(_digits(x) for x in (reading.over, reading.threshold, reading.change, reading.change_threshold)),
+        *(metric_text(x, signed=True) for x in (reading.summary.ecd, low, high)),
+        *(_log_text(x) for x in (reading.over, reading.threshold, reading.change, reading.change_threshold)),
     ]
-    head = element("th", element("bdi", shortened(name, _LONGEST)), scope="row")
-    cells = [*map(_number_cell, numbers), element("td", said)]
+    head = element("th", element("bdi", shortened(name, _NAME_LENGTH)), scope="row")
+    cells = [*map(_number_cell, numbers), element("td", finding)]
     return element("tr", head, *cells, class_="beyond" if beyond else None)
 
 
@@ -332,4 +335,4 @@ def _number_cell(text: str) -> Markup:
 
 
 def _text_cell(text: str) -> Markup:
-    return element("td", element("bdi", shortened(text, _LONGEST)), class_="t")
+    return element("td", element("bdi", shortened(text, _NAME_LENGTH)), class_="t")

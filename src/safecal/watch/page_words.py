@@ -1,23 +1,25 @@
 """How a watched model stands now, and since when, in words."""
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import final
 
-from ..html.markup import Markup, element, evidence, grouped, join, moment_text, rows, shortened
+from ..html.markup import Markup, element, evidence_text, grouped, join, moment_text, rows_text, shortened
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE
 from .history import History, Raised
-from .standing import Reading, group_is_mild, group_names, is_mild, last_alarm, speaking
+from .standing import Reading, current_alarm, group_is_mild, group_names, is_mild, last_alarm
 
-__all__ = ["State", "named", "state"]
+__all__ = ["State", "name_markup", "run_length_text", "state"]
 
-_NAMED = 3  # groups that a sentence names
+_COUNTLESS = 1e12  # rows
+_GROUPS_NAMED = 3  # groups that a sentence names
 _ACKNOWLEDGE = (
     "Acknowledge the alarm when you have dealt with it.",
     "After `safecal watch acknowledge`, the detector looks for the next change.",
 )
 _NO_CHANGE = "The detector sees no new change."
-_FOR_GOOD = "The alarm since the start stays: it is about all rows, including old ones."
+_ALARM_STAYS = "The alarm since the start stays: it is about all rows, including old ones."
 
 
 @final
@@ -29,7 +31,7 @@ class State:
     ----------
     title : str
         A word or two.
-    shape : str
+    decision : str
         The decision of a report that has the same icon.
     tone : str
         The class of its colours.
@@ -44,7 +46,7 @@ class State:
     """
 
     title: str
-    shape: str
+    decision: str
     tone: str
     headline: str
     reason: str | Markup
@@ -57,26 +59,26 @@ def state(history: History) -> State:
     monitor = history.monitor
     total = Reading.of(monitor)
     if total.summary.n == 0:
-        return _waiting()
-    bad = [group for group in monitor.groups if Reading.of(monitor, group).over_confident_now]
+        return _no_rows_state()
+    over_confident = [group for group in monitor.groups if Reading.of(monitor, group).over_confident_now]
     if total.over_confident_now:
-        return _over(history, total, bad)
-    if bad:
-        return _groups(history, bad)
+        return _over_state(history, total, over_confident)
+    if over_confident:
+        return _groups_state(history, over_confident)
     for direction in ("shifted up", "shifted down"):
         if direction in total.raised and total.evidence[direction] >= total.thresholds[direction]:
-            return _shifted(history, direction)
+            return _shifted_state(history, direction)
     if total.over_confident:
-        return _was(history, total, "over-confident", "WAS OVER-CONFIDENT")
+        return _past_state(history, total, "over-confident", "WAS OVER-CONFIDENT")
     for direction in ("shifted up", "shifted down"):
         if direction in total.raised:
-            return _was(history, total, direction, "WAS SHIFTED")
+            return _past_state(history, total, direction, "WAS SHIFTED")
     if "under-confident" in (*total.raised, *total.changes):
-        return _under(history, total)
-    return _quiet(total)
+        return _under_state(history, total)
+    return _quiet_state(total)
 
 
-def named(name: str) -> Markup:
+def name_markup(name: str) -> Markup:
     """Return the name of a window or batch, which no line break parts if it is short."""
     return element("bdi", shortened(name, 60), class_="name" if len(name) <= 20 else None)
 
@@ -86,61 +88,60 @@ def _when(raised: Raised) -> str:
 
 
 def _since(history: History, reading: Reading, direction: str = "over-confident", group: Hashable = None) -> Markup:
-    """Say what the alarm says: since when, which way, and how large that is beside the limits."""
-    found = speaking(history, reading, direction, group)
-    if found is None:
+    """Say since when, which way and how far beyond the limits, as the alarm has it."""
+    raised = current_alarm(history, reading, direction, group)
+    if raised is None:
         return join(["All of its rows together are evidence that it was not calibrated since the start."])
-    alarm = found.alarm
+    alarm = raised.alarm
     if alarm.kind == "since the start":
-        return join([f"It was {alarm.what}. {_when(found)}"])
+        return join([f"It was {alarm.what}. {_when(raised)}"])
     window = history.monitor.window_of(alarm.began) if group is None else None
-    where = [f" Row {grouped(alarm.began)} came in window ", named(window), "."] if window is not None else []
-    return join([f"It {alarm.what}.", *where, f" {_when(found)}"])
+    where = [f" Row {grouped(alarm.began)} came in window ", name_markup(window), "."] if window is not None else []
+    return join([f"It {alarm.what}.", *where, f" {_when(raised)}"])
 
 
-def _over(history: History, reading: Reading, bad: list[Hashable]) -> State:
+def _over_state(history: History, reading: Reading, groups: list[Hashable]) -> State:
     impossible = reading.summary.n_impossible
-    found = speaking(history, reading, "over-confident")
-    mild, judged = is_mild(history.monitor, None if found is None else found.alarm)
+    raised = current_alarm(history, reading, "over-confident")
+    mild, judged = is_mild(history.monitor, None if raised is None else raised.alarm)
     headline = "It is more certain than it should be"
     if impossible:
         headline = "Something happened that it called impossible"
     meaning = [_promise(history, reading.changed)]
     if impossible:
         meaning.append(
-            f"{rows(impossible)} had an outcome to which the model had given probability 0. Since then evidence and "
-            "ECD are infinite, and they stay infinite: fix the model, and watch it with a new store."
+            f"{rows_text(impossible)} had an outcome to which the model had given probability 0. Since then evidence "
+            "and ECD are infinite, and they stay infinite: fix the model, and watch it with a new store."
         )
     elif judged is not None:
         meaning.insert(0, str(judged))
     if not reading.changed:
-        meaning.append(f"{_NO_CHANGE} {_FOR_GOOD}")
-    shifted = [last_alarm(history, "since the start", direction) for direction in ("shifted up", "shifted down")]
-    meaning += [f"It was also {raised.alarm.what}." for raised in shifted if raised is not None]
-    if bad:
-        meaning.append(
-            f"{_many(bad)} over-confident by {'itself' if len(bad) == 1 else 'themselves'}: {_names(history, bad)}."
-        )
+        meaning.append(f"{_NO_CHANGE} {_ALARM_STAYS}")
+    shifts = [last_alarm(history, "since the start", direction) for direction in ("shifted up", "shifted down")]
+    meaning += [f"It was also {shift.alarm.what}." for shift in shifts if shift is not None]
+    if groups:
+        alone = "itself" if len(groups) == 1 else "themselves"
+        meaning.append(f"{_count_groups(groups)} over-confident by {alone}: {_group_list(history, groups)}.")
     reason = _since(history, reading)
     if mild and not impossible:
         title = "CHANGED" if reading.changed else "NOT CALIBRATED"
-        small = found is None or found.alarm.size is None or found.alarm.size.within
-        said = (
+        small = raised is None or raised.alarm.size is None or raised.alarm.size.within
+        headline = (
             "It is too sharp, but within the limits" if small else "It is too sharp, but within the limits since then"
         )
         steps = _steps(reading.changed, mild=True)
-        return State(title, UNDETERMINED, "undetermined", said, reason, tuple(meaning), steps)
+        return State(title, UNDETERMINED, "undetermined", headline, reason, tuple(meaning), steps)
     return State("OVER-CONFIDENT", UNSAFE, "unsafe", headline, reason, tuple(meaning), _steps(reading.changed))
 
 
-def _shifted(history: History, direction: str) -> State:
+def _shifted_state(history: History, direction: str) -> State:
     """Say that the event happens more often than the model says, or less often; unsafe where a verdict says so."""
-    found = last_alarm(history, "since the start", direction)
-    mild, judged = is_mild(history.monitor, None if found is None else found.alarm)
+    raised = last_alarm(history, "since the start", direction)
+    mild, judged = is_mild(history.monitor, None if raised is None else raised.alarm)
     unsafe = not mild if judged is None else judged.verdict.decision == UNSAFE
     often = "more" if direction == "shifted up" else "less"
     meaning = [] if judged is None else [str(judged)]
-    meaning += [_promise(history, False), _FOR_GOOD]
+    meaning += [_promise(history, False), _ALARM_STAYS]
     steps = list(_steps(False, mild=mild))
     steps[-1] = (
         "Recalibrate shift and slope on fresh rows.",
@@ -157,51 +158,62 @@ def _shifted(history: History, direction: str) -> State:
     )
 
 
+def run_length_text(rows: float) -> str:
+    """Say how many rows lie between false alarms; where they are more than anyone counts, as a power of ten.
+
+    Examples
+    --------
+    >>> run_length_text(1e300)
+    '10³⁰⁰ rows'
+    """
+    return rows_text(round(rows)) if rows < _COUNTLESS else f"{evidence_text(math.log10(rows))} rows"
+
+
 def _promise(history: History, changed: bool) -> str:
     if changed:
-        length = grouped(round(history.monitor.run_length))
-        return f"If the model were calibrated, such an alarm would come at most once in {length} rows, on average."
+        length = run_length_text(history.monitor.run_length)
+        return f"If the model were calibrated, such an alarm would come at most once in {length}, on average."
     alpha = f"{history.monitor.alpha:g}"
     return f"If the model were calibrated, the probability of ever raising such an alarm would be at most {alpha}."
 
 
-def _was(history: History, reading: Reading, direction: str, title: str) -> State:
-    shrunk = f" Since then the evidence has fallen to {evidence(reading.evidence[direction])}."
+def _past_state(history: History, reading: Reading, direction: str, title: str) -> State:
+    shrunk = f" Since then the evidence has fallen to {evidence_text(reading.evidence[direction])}."
     reason = join([_since(history, reading, direction), shrunk])
     headline = "There was an alarm, and there is no new one"
-    meaning = (_NO_CHANGE, _FOR_GOOD)
+    meaning = (_NO_CHANGE, _ALARM_STAYS)
     step = ("If the model was replaced, watch it with a new store.", "Then the old rows no longer count.")
     return State(title, UNDETERMINED, "undetermined", headline, reason, meaning, (step,))
 
 
-def _many(bad: list[Hashable]) -> str:
-    return "One group is" if len(bad) == 1 else f"{len(bad)} groups are"
+def _count_groups(groups: list[Hashable]) -> str:
+    return "One group is" if len(groups) == 1 else f"{len(groups)} groups are"
 
 
-def _names(history: History, groups: list[Hashable]) -> str:
+def _group_list(history: History, groups: list[Hashable]) -> str:
     texts = group_names(history.monitor.groups)
-    more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
-    return ", ".join(shortened(texts[group], 40) for group in groups[:_NAMED]) + more
+    more = f" and {len(groups) - _GROUPS_NAMED} more" if len(groups) > _GROUPS_NAMED else ""
+    return ", ".join(shortened(texts[group], 40) for group in groups[:_GROUPS_NAMED]) + more
 
 
-def _groups(history: History, bad: list[Hashable]) -> State:
-    one = len(bad) == 1
+def _groups_state(history: History, groups: list[Hashable]) -> State:
+    single = len(groups) == 1
     monitor = history.monitor
-    mild = all(group_is_mild(history, group) for group in bad)
-    what = f"{_many(bad)} {'too sharp, but within the limits' if mild else 'over-confident'}"
-    since = _since(history, Reading.of(monitor, bad[0]), group=bad[0]) if one else None
-    reason = join([f"{_names(history, bad)}. ", since])
+    mild = all(group_is_mild(history, group) for group in groups)
+    headline = f"{_count_groups(groups)} {'too sharp, but within the limits' if mild else 'over-confident'}"
+    since = _since(history, Reading.of(monitor, groups[0]), group=groups[0]) if single else None
+    reason = join([f"{_group_list(history, groups)}. ", since])
     meaning = (
         "All rows together raise no alarm: a small group hardly changes them, and other groups may cancel it.",
         "Rows of a group are counted within the group. Groups have higher thresholds, so that all of them together "
         "raise no more false alarms than promised.",
     )
-    title = f"{'NOT CALIBRATED' if mild else 'OVER-CONFIDENT'} IN {'A GROUP' if one else f'{len(bad)} GROUPS'}"
-    shape, tone = (UNDETERMINED, "undetermined") if mild else (UNSAFE, "unsafe")
-    return State(title, shape, tone, what, reason, meaning, _steps(True, mild=mild))
+    title = f"{'NOT CALIBRATED' if mild else 'OVER-CONFIDENT'} IN {'A GROUP' if single else f'{len(groups)} GROUPS'}"
+    decision, tone = (UNDETERMINED, "undetermined") if mild else (UNSAFE, "unsafe")
+    return State(title, decision, tone, headline, reason, meaning, _steps(True, mild=mild))
 
 
-def _under(history: History, reading: Reading) -> State:
+def _under_state(history: History, reading: Reading) -> State:
     reason = join([_since(history, reading, "under-confident"), " It is right more often than it says."])
     meaning = ("That is cautious, not unsafe: you can rely on what it says, and it could be more certain.",)
     steps = [("Recalibrate it, if caution is costly.", "A temperature below 1 makes it more certain.")]
@@ -210,28 +222,28 @@ def _under(history: History, reading: Reading) -> State:
     return State("UNDER-CONFIDENT", UNDETERMINED, "undetermined", headline, reason, meaning, tuple(steps))
 
 
-def _quiet(reading: Reading) -> State:
+def _quiet_state(reading: Reading) -> State:
     reason = (
-        f"After {rows(reading.summary.n)}, the evidence of over-confidence since the start is "
-        f"{evidence(reading.over)}; an alarm needs {evidence(reading.threshold)}. The evidence of a change is "
-        f"{evidence(reading.change)}; an alarm needs {evidence(reading.change_threshold)}."
+        f"After {rows_text(reading.summary.n)}, the evidence of over-confidence since the start is "
+        f"{evidence_text(reading.over)}; an alarm needs {evidence_text(reading.threshold)}. The evidence of a change "
+        f"is {evidence_text(reading.change)}; an alarm needs {evidence_text(reading.change_threshold)}."
     )
     meaning = (
         "No alarm does not prove that the model is calibrated. It means that the rows so far are no strong evidence "
-        "against it. The windows below show how over-confident it may still be.",
+        "against calibration. The windows below show how over-confident it may still be.",
     )
-    step = ("There is nothing to do.", "Go on watching. You may look at this page as often as you like.")
-    return State("NO ALARM", SAFE, "calm", "Nothing speaks strongly against it", reason, meaning, (step,))
+    step = ("There is nothing to do.", "Go on watching. You can look at this page as often as you like.")
+    return State("NO ALARM", SAFE, "calm", "There is no strong evidence against it", reason, meaning, (step,))
 
 
-def _waiting() -> State:
+def _no_rows_state() -> State:
     step = ("Send the first batch.", "Predictions must be made before their outcomes are known.")
     reason = "No batch has been taken in."
     return State("NO ROWS YET", UNDETERMINED, "undetermined", "There is nothing to show yet", reason, (), (step,))
 
 
 def _steps(changed: bool, *, mild: bool = False) -> tuple[tuple[str, str], ...]:
-    """Say what to do; what is within the limits may be relied on meanwhile."""
+    """Say what to do; a model within the limits can be relied on meanwhile."""
     meanwhile = ("Do not rely on its confidence meanwhile.", "Be more cautious than it is, or ask a person.")
     if mild:
         meanwhile = (

@@ -37,9 +37,9 @@ class PostgresqlStore(Store):
     model : str, default "model"
         The name of the model; several share a database.
     settings : mapping, optional
-        What the watcher runs with. Without, the store is only read, and no lock is taken.
+        The settings of a watcher. Without them, the store is only read, and no lock is taken.
     monitor : Monitor, optional
-        What a new model begins with.
+        The monitor that a new model begins with.
     patience : float, default 10.0
         Seconds to wait for the server, and for locks of others.
     """
@@ -57,10 +57,10 @@ class PostgresqlStore(Store):
         self._secrets = _secrets(url)
         self._library = _psycopg()
         self._connection: Any = None
-        with self._clear():
+        with self._plain_errors():
             self._connection = self._library.connect(url, autocommit=True, connect_timeout=max(2, round(patience)))
         try:
-            with self._clear():
+            with self._plain_errors():
                 self._connection.execute(f"SET lock_timeout = {round(1000 * patience)}")
                 self._connection.execute("SET synchronous_commit = on")
             if settings is not None:
@@ -76,8 +76,8 @@ class PostgresqlStore(Store):
 
     def _lock(self) -> None:
         number = int.from_bytes(hashlib.sha256(f"safecal {self.model}".encode()).digest()[:8], "big", signed=True)
-        with self._clear():
-            if not self._rows("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
+        with self._plain_errors():
+            if not self._execute("SELECT pg_try_advisory_lock(?)", (number,))[0][0]:
                 raise LockedError(
                     f"{self.name} is locked: another watcher is at work on the model {self.model!r}.\n\n"
                     "Hint: one watcher for a model. Stop the other, or give another `--name`."
@@ -85,55 +85,55 @@ class PostgresqlStore(Store):
 
     def _create(self) -> None:
         with self._transaction():
-            self._rows("SELECT pg_advisory_xact_lock(?)", (_CREATING,))
-            if self._rows("SELECT to_regclass('safecal_version')")[0][0] is None:
-                self._rows("CREATE TABLE safecal_version (version INTEGER NOT NULL)")
-                self._rows("INSERT INTO safecal_version (version) VALUES (?)", (VERSION,))
+            self._execute("SELECT pg_advisory_xact_lock(?)", (_CREATING,))
+            if self._execute("SELECT to_regclass('safecal_version')")[0][0] is None:
+                self._execute("CREATE TABLE safecal_version (version INTEGER NOT NULL)")
+                self._execute("INSERT INTO safecal_version (version) VALUES (?)", (VERSION,))
                 for table in TABLES:
-                    self._rows(table.format(serial=_SERIAL))
+                    self._execute(table.format(serial=_SERIAL))
         self._check()
 
     def _check(self) -> None:
         with self._transaction():
-            if self._rows("SELECT to_regclass('safecal_version')")[0][0] is None:
+            if self._execute("SELECT to_regclass('safecal_version')")[0][0] is None:
                 raise FileError(f"there is no store at {self.name}.\n\nHint: `--store` says where it is.")
-            found = self._rows("SELECT version FROM safecal_version")
-        if [row[0] for row in found] != [VERSION]:
-            shown = ", ".join(str(row[0]) for row in found) or "none"
+            versions = self._execute("SELECT version FROM safecal_version")
+        if [row[0] for row in versions] != [VERSION]:
+            shown = ", ".join(str(row[0]) for row in versions) or "none"
             raise FileError(f"{self.name} is of version {shown}; this safecal reads version {VERSION}.")
 
-    def _rows(self, words: str, values: Sequence[Any] = ()) -> list[Row]:
-        cursor = self._connection.execute(words.replace("?", "%s"), values or None)
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        cursor = self._connection.execute(statement.replace("?", "%s"), values or None)
         return list(cursor.fetchall()) if cursor.description is not None else []
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._clear(), self._connection.transaction():
+        with self._plain_errors(), self._connection.transaction():
             yield
 
     @contextmanager
-    def _clear(self) -> Iterator[None]:
-        """Turn what psycopg says into words."""
+    def _plain_errors(self) -> Iterator[None]:
+        """Turn errors of psycopg into words."""
         try:
             yield
         except self._library.Error as error:
             raise self._in_words(error) from error
 
-    def _hidden(self, text: str) -> str:
+    def _without_secrets(self, text: str) -> str:
         for secret in self._secrets:
             text = text.replace(secret, "...")
         return text
 
     def _in_words(self, error: Exception) -> SafecalError:
-        said = self._hidden(" ".join(str(error).split()) or type(error).__name__)
+        message = self._without_secrets(" ".join(str(error).split()) or type(error).__name__)
         if isinstance(error, self._library.errors.LockNotAvailable):
-            return FileError(f"{self.name} is locked by another program: {said}. Nothing of ours was written.")
+            return FileError(f"{self.name} is locked by another program: {message}. Nothing of ours was written.")
         if isinstance(error, self._library.OperationalError):
             return FileError(
-                f"{self.name} cannot be reached: {said}.\n\n"
+                f"{self.name} cannot be reached: {message}.\n\n"
                 "Hint: is the server up? Batches that were acknowledged are kept; start again to go on."
             )
-        return FileError(f"{self.name} refused: {said}.")
+        return FileError(f"{self.name} refused: {message}.")
 
     def close(self) -> None:
         if self._connection is not None:
@@ -147,6 +147,6 @@ def _without_password(url: str) -> str:
 
 def _secrets(url: str) -> tuple[str, ...]:
     """Return the passwords of an address, as they stand in it, in part, and as they are meant; the longest first."""
-    found = re.findall(r"://[^:/@]*:(.*)@", url) + re.findall(r"password=([^&]*)", url)
-    found += [part for one in found for part in one.split("@")]
-    return tuple(sorted({*found, *map(unquote, found)} - {""}, key=len, reverse=True))
+    passwords = re.findall(r"://[^:/@]*:(.*)@", url) + re.findall(r"password=([^&]*)", url)
+    passwords += [part for password in passwords for part in password.split("@")]
+    return tuple(sorted({*passwords, *map(unquote, passwords)} - {""}, key=len, reverse=True))

@@ -21,14 +21,14 @@ from .standing import Reading, group_names, shown_groups
 __all__ = ["Server", "exposition"]
 
 _CONNECTIONS = 16  # at a time
-_SECONDS = 10.0  # that a connection may last
-_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_CONNECTION_SECONDS = 10.0  # that a connection may last
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Labels = Mapping[str, str]
 
 
-class _Family(NamedTuple):
-    """A metric: its name after ``safecal_``, what it is, and its samples."""
+class _Metric(NamedTuple):
+    """A metric: its name after ``safecal_``, its kind, its help text, and its samples."""
 
     name: str
     kind: str
@@ -63,43 +63,43 @@ def exposition(history: History, *, max_groups: int = 50) -> str:
     >>> print(exposition(History(monitor)).splitlines()[2])
     safecal_rows_total 3
     """
-    most = whole_number(max_groups, "max_groups", 0)
+    group_limit = whole_number(max_groups, "max_groups", 0)
     monitor = history.monitor
-    raised: dict[Hashable, dict[tuple[str, ...], int]] = {}
-    for found in history.alarms:
-        counts = raised.setdefault(found.alarm.group, {})
-        key = (found.alarm.kind, found.alarm.direction)
+    alarm_counts: dict[Hashable, dict[tuple[str, ...], int]] = {}
+    for entry in history.alarms:
+        counts = alarm_counts.setdefault(entry.alarm.group, {})
+        key = (entry.alarm.kind, entry.alarm.direction)
         counts[key] = counts.get(key, 0) + 1
-    families = _families("", [({}, Reading.of(monitor), raised.get(None, {}))])
-    families += [*_windows(history), *_upkeep(history)]
+    metrics = _reading_metrics("", [({}, Reading.of(monitor), alarm_counts.get(None, {}))])
+    metrics += [*_window_metrics(history), *_upkeep_metrics(history)]
     if monitor.grouped:
         names = group_names(monitor.groups)
-        shown, left = shown_groups(monitor, most)
-        families.append(_Family("groups", "gauge", "Groups that have appeared.", [({}, len(names))]))
-        families.append(_Family("groups_not_shown", "gauge", "Groups that have no series here.", [({}, left)]))
-        families += _families(
+        worst, left = shown_groups(monitor, group_limit)
+        metrics.append(_Metric("groups", "gauge", "Groups that have appeared.", [({}, len(names))]))
+        metrics.append(_Metric("groups_not_shown", "gauge", "Groups that have no series here.", [({}, left)]))
+        metrics += _reading_metrics(
             "group_",
-            [({"group": names[k]}, reading, raised.get(k, {})) for k, reading in shown],
+            [({"group": names[k]}, reading, alarm_counts.get(k, {})) for k, reading in worst],
         )
-    return "".join(_written(family) for family in families if family.samples)
+    return "".join(_metric_text(metric) for metric in metrics if metric.samples)
 
 
-def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, ...], int]]]) -> list[_Family]:
-    """Return what exists for all rows, and for each group."""
+def _reading_metrics(prefix: str, readings: list[tuple[Labels, Reading, dict[tuple[str, ...], int]]]) -> list[_Metric]:
+    """Return the metrics that exist for all rows and for each group."""
 
-    def each(name: str, kind: str, about: str, value: Callable[[Reading], Mapping[tuple[str, ...], float]]) -> _Family:
+    def each(name: str, kind: str, about: str, value: Callable[[Reading], Mapping[tuple[str, ...], float]]) -> _Metric:
         names = {1: ("direction",), 2: ("kind", "direction")}
         samples = [
             ({**labels, **dict(zip(names.get(len(key), ()), key, strict=True))}, number)
-            for labels, reading, _ in found
+            for labels, reading, _ in readings
             for key, number in value(reading).items()
         ]
-        return _Family(prefix + name, kind, about, samples)
+        return _Metric(prefix + name, kind, about, samples)
 
     alarms = [
         ({**labels, "kind": kind, "direction": direction}, float(number))
-        for labels, reading, counts in found
-        for (kind, direction), number in (dict.fromkeys(_standing(reading), 0) | counts).items()
+        for labels, reading, counts in readings
+        for (kind, direction), number in (dict.fromkeys(_standing_alarms(reading), 0) | counts).items()
     ]
     return [
         each("rows_total", "counter", "Rows taken in.", lambda r: {(): r.summary.n}),
@@ -116,7 +116,7 @@ def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, ..
             lambda r: {(): r.summary.ecd},
         ),
         each(
-            "log10_e_value", "gauge", "Evidence against calibrated since the start.",
+            "log10_e_value", "gauge", "Evidence against calibration since the start.",
             lambda r: {(direction,): log for direction, log in r.evidence.items()},
         ),
         each(
@@ -133,22 +133,22 @@ def _families(prefix: str, found: list[tuple[Labels, Reading, dict[tuple[str, ..
             lambda r: {(): r.change_threshold},
         ),
         each(
-            "alarm_active", "gauge", "1 where an alarm was raised and stands.",
-            _standing,
+            "alarm_active", "gauge", "1 where an alarm was raised and still stands.",
+            _standing_alarms,
         ),
-        _Family(f"{prefix}alarms_total", "counter", "Alarms raised.", alarms),
+        _Metric(f"{prefix}alarms_total", "counter", "Alarms raised.", alarms),
     ]  # fmt: skip
 
 
-def _standing(reading: Reading) -> dict[tuple[str, ...], float]:
+def _standing_alarms(reading: Reading) -> dict[tuple[str, ...], float]:
     """Return which alarms stand, by kind and direction."""
-    found: dict[tuple[str, ...], float] = {
+    since_start: dict[tuple[str, ...], float] = {
         ("since the start", direction): direction in reading.raised for direction in reading.evidence
     }
-    return found | {("change", direction): direction in reading.changes for direction in reading.changing}
+    return since_start | {("change", direction): direction in reading.changes for direction in reading.changing}
 
 
-def _windows(history: History) -> list[_Family]:
+def _window_metrics(history: History) -> list[_Metric]:
     """Return ECD of the last window, with its interval; nothing where there are no windows."""
     last = history.monitor.last_window()
     if last is None:
@@ -156,39 +156,41 @@ def _windows(history: History) -> list[_Family]:
     _, summary, at = last
     about = "ECD of the last window"
     return [
-        _Family("window_ecd_nats", "gauge", f"{about}.", [({}, at.value)]),
-        _Family("window_ecd_low_nats", "gauge", f"{about}: lower end of its 95 % interval.", [({}, at.low)]),
-        _Family("window_ecd_high_nats", "gauge", f"{about}: upper end of its 95 % interval.", [({}, at.high)]),
-        _Family("window_rows", "gauge", "Rows in the last window.", [({}, summary.n)]),
+        _Metric("window_ecd_nats", "gauge", f"{about}.", [({}, at.value)]),
+        _Metric("window_ecd_low_nats", "gauge", f"{about}: lower end of its 95 % interval.", [({}, at.low)]),
+        _Metric("window_ecd_high_nats", "gauge", f"{about}: upper end of its 95 % interval.", [({}, at.high)]),
+        _Metric("window_rows", "gauge", "Rows in the last window.", [({}, summary.n)]),
     ]
 
 
-def _upkeep(history: History) -> list[_Family]:
+def _upkeep_metrics(history: History) -> list[_Metric]:
     about = "Rows or files set aside because they could not be read."
-    found = [_Family("quarantined_total", "counter", about, [({}, history.quarantined)])]
+    metrics = [_Metric("quarantined_total", "counter", about, [({}, history.quarantined)])]
     if history.points:
         at = datetime.fromisoformat(history.points[-1].received).timestamp()
-        found.append(_Family("last_update_timestamp_seconds", "gauge", "When the last batch was taken in.", [({}, at)]))
-    return found
+        metrics.append(
+            _Metric("last_update_timestamp_seconds", "gauge", "When the last batch was taken in.", [({}, at)])
+        )
+    return metrics
 
 
-def _written(family: _Family) -> str:
-    name = f"safecal_{family.name}"
-    lines = [f"# HELP {name} {family.about}", f"# TYPE {name} {family.kind}"]
-    lines += [f"{name}{_labels(labels)} {_number(value)}" for labels, value in family.samples]
+def _metric_text(metric: _Metric) -> str:
+    name = f"safecal_{metric.name}"
+    lines = [f"# HELP {name} {metric.about}", f"# TYPE {name} {metric.kind}"]
+    lines += [f"{name}{_labels_text(labels)} {_number_text(value)}" for labels, value in metric.samples]
     return "\n".join(lines) + "\n"
 
 
-def _labels(labels: Labels) -> str:
+def _labels_text(labels: Labels) -> str:
     return "{" + ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items()) + "}" if labels else ""
 
 
 def _escaped(text: str) -> str:
-    """Return a label value with what the format reserves written out."""
+    """Return a label value with reserved characters escaped."""
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def _number(value: float) -> str:
+def _number_text(value: float) -> str:
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -205,7 +207,7 @@ class Server:
     port : int
         Where to listen; 0 takes a free one.
     host : str, default "127.0.0.1"
-        The address to listen on: this machine alone, unless told otherwise. There is no password.
+        The address to listen on; by default this machine alone. There is no password.
     snapshot : callable
         Returns the `History` to show. It is called at each request, from another thread, never twice at a time.
     max_groups : int, default 50
@@ -243,9 +245,9 @@ class Server:
         try:
             self._http = _Http((host, port), _handler(snapshot, max_groups))
         except (OSError, UnicodeError) as error:
-            said = getattr(error, "strerror", None) or str(error)
+            reason = getattr(error, "strerror", None) or str(error)
             raise NotifyError(
-                f"the Prometheus endpoint cannot listen on {host} port {port}: {said}.\n\n"
+                f"the Prometheus endpoint cannot listen on {host} port {port}: {reason}.\n\n"
                 "Hint: choose another port; 0 takes one that is free."
             ) from error
         self.port: int = self._http.server_address[1]
@@ -309,9 +311,9 @@ class _Http(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Close what has been open for too long; called a few times a second."""
+        """Close connections that have been open for too long; called a few times a second."""
         with self._lock:
-            for request in [r for r, since in self._open.items() if time.monotonic() - since > _SECONDS]:
+            for request in [r for r, since in self._open.items() if time.monotonic() - since > _CONNECTION_SECONDS]:
                 self._end(request)
 
     def _end(self, request: socket.socket) -> None:
@@ -328,7 +330,7 @@ def _handler(snapshot: Callable[[], History], max_groups: int) -> type[BaseHTTPR
     turn = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
-        timeout = _SECONDS
+        timeout = _CONNECTION_SECONDS
         server_version = "safecal"
         sys_version = ""
 
@@ -340,7 +342,7 @@ def _handler(snapshot: Callable[[], History], max_groups: int) -> type[BaseHTTPR
                     text = exposition(snapshot(), max_groups=max_groups)
             except Exception as error:  # noqa: BLE001 - whatever it is, Prometheus must see a failed scrape
                 return self._answer(500, "text/plain; charset=utf-8", f"{type(error).__name__}\n")
-            return self._answer(200, _TYPE, text)
+            return self._answer(200, _CONTENT_TYPE, text)
 
         def _answer(self, status: int, kind: str, text: str) -> None:
             data = text.encode()

@@ -23,7 +23,7 @@ from .store import TABLES, VERSION, Row, Store
 __all__ = ["APPLICATION", "SqliteStore", "open_store", "store_files"]
 
 APPLICATION = 0x5AFECA1  # what the header of our files says they belong to
-_SUFFIX = ".lock"
+_LOCK_SUFFIX = ".lock"
 # What rows are looked for by. SQLite keeps any type in any column, and bytes are never equal to text: a batch whose id
 # became bytes would count a second time.
 _SEARCHED = {
@@ -48,9 +48,9 @@ class SqliteStore(Store):
     model : str, default "model"
         The name of the model.
     settings : mapping, optional
-        What the watcher runs with. Without, the store is read only, and no lock is taken.
+        The settings of a watcher. Without them, the store is read only, and no lock is taken.
     monitor : Monitor, optional
-        What a new store begins with.
+        The monitor that a new store begins with.
     patience : float, default 10.0
         Seconds to wait for another program that has locked the file.
 
@@ -94,28 +94,28 @@ class SqliteStore(Store):
             raise FileError(f"the folder of {self.name} does not exist.\n\nHint: mkdir -p {self._path.parent}")
         if self._path.is_dir():
             raise FileError(f"{self.name} is a folder; `--store` names a file.")
-        with self._clear():
-            self._make(Path(self._lock_file))
+        with self._plain_errors():
+            self._make_file(Path(self._lock_file))
             self._lock = self.lock()
-            self._make(self._path)
-            self._one_name()
+            self._make_file(self._path)
+            self._refuse_hard_links()
             self._connect("rw")
             self._create_or_check()
 
     def _open(self) -> None:
         if not self._path.is_file():
             raise FileError(f"there is no store at {self.name}.\n\nHint: `--store` says where it is.")
-        self._one_name()
-        with self._clear():
+        self._refuse_hard_links()
+        with self._plain_errors():
             # Open to write where we may: what a killed watcher left unfinished is then undone first.
             self._connect("rw" if os.access(self._path, os.W_OK) else "ro")
             self._check()
 
     @property
     def _lock_file(self) -> str:
-        return f"{self._path}{_SUFFIX}"
+        return f"{self._path}{_LOCK_SUFFIX}"
 
-    def _make(self, path: Path) -> None:
+    def _make_file(self, path: Path) -> None:
         """Make an empty file that no one else can read, where there is none."""
         with suppress(FileExistsError), self._writable():
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -132,7 +132,7 @@ class SqliteStore(Store):
             full = "is on a full disk" if error.errno != errno.EROFS else "is on a disk that is read-only"
             raise FileError(f"{self.name} {full}.\n\nHint: give another `--store`.") from error
 
-    def _one_name(self) -> None:
+    def _refuse_hard_links(self) -> None:
         if self._path.stat().st_nlink > 1:
             raise FileError(
                 f"{self.name} has a second name (a hard link), under which another watcher would not be noticed.\n\n"
@@ -146,7 +146,7 @@ class SqliteStore(Store):
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             connection.close()
-            if not _is(error, "SQLITE_BUSY"):
+            if not _is_kind(error, "SQLITE_BUSY"):
                 raise
             raise LockedError(
                 f"{self.name} is locked: another watcher is at work on it.\n\n"
@@ -165,18 +165,18 @@ class SqliteStore(Store):
     def _create_or_check(self) -> None:
         assert self._connection is not None
         with self._transaction():
-            new = self._number("application_id") == 0 and not self._rows("SELECT 1 FROM sqlite_master")
+            new = self._number("application_id") == 0 and not self._execute("SELECT 1 FROM sqlite_master")
             if new:
-                self._rows(f"PRAGMA application_id={APPLICATION}")
-                self._rows(f"PRAGMA user_version={VERSION}")
+                self._execute(f"PRAGMA application_id={APPLICATION}")
+                self._execute(f"PRAGMA user_version={VERSION}")
                 for table in TABLES:
-                    self._rows(table.format(serial="INTEGER PRIMARY KEY"))
+                    self._execute(table.format(serial="INTEGER PRIMARY KEY"))
         self._check()
         # SQLite opens what it may not write to without a word; better to hear of it now than at the first batch.
         if not all(os.access(place, os.W_OK) for place in (self._path, self._lock_file)):
             raise self._read_only()
         with self._transaction():
-            self._rows(f"PRAGMA user_version={VERSION}")
+            self._execute(f"PRAGMA user_version={VERSION}")
 
     def _check(self) -> None:
         if self._number("application_id") != APPLICATION:
@@ -189,26 +189,26 @@ class SqliteStore(Store):
                 f"{self.name} is of version {self._number('user_version')}; this safecal reads version {VERSION}.\n\n"
                 "Hint: it was written by another release of safecal; use that one."
             )
-        found = self._rows("PRAGMA quick_check(1)")[0][0]
-        if found != "ok":
-            raise FileError(f"{self.name} is damaged: {found}. It is left as it is.\n\nHint: restore it from a copy.")
+        health = self._execute("PRAGMA quick_check(1)")[0][0]
+        if health != "ok":
+            raise FileError(f"{self.name} is damaged: {health}. It is left as it is.\n\nHint: restore it from a copy.")
         for table, columns in _SEARCHED.items():
             for column in columns:
-                found = self._rows(f"SELECT rowid FROM {table} WHERE typeof({column}) <> 'text' LIMIT 1")
-                if found:
-                    raise self._damaged(table, found[0][0], f"its `{column}` must be text.")
+                wrong = self._execute(f"SELECT rowid FROM {table} WHERE typeof({column}) <> 'text' LIMIT 1")
+                if wrong:
+                    raise self._damaged(table, wrong[0][0], f"its `{column}` must be text.")
 
     def _number(self, pragma: str) -> int:
-        return int(self._rows(f"PRAGMA {pragma}")[0][0])
+        return int(self._execute(f"PRAGMA {pragma}")[0][0])
 
-    def _rows(self, words: str, values: Sequence[Any] = ()) -> list[Row]:
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         assert self._connection is not None
-        return self._connection.execute(words, values).fetchall()
+        return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         assert self._connection is not None
-        with self._clear():
+        with self._plain_errors():
             self._connection.execute("BEGIN" if self._lock is None else "BEGIN IMMEDIATE")
             try:
                 yield
@@ -219,8 +219,8 @@ class SqliteStore(Store):
                 raise
 
     @contextmanager
-    def _clear(self) -> Iterator[None]:
-        """Turn what SQLite says into words, with one move to make."""
+    def _plain_errors(self) -> Iterator[None]:
+        """Turn errors of SQLite into words, with one move to make."""
         try:
             yield
         except sqlite3.Error as error:
@@ -228,17 +228,17 @@ class SqliteStore(Store):
 
     def _in_words(self, error: sqlite3.Error) -> SafecalError:
         name = self.name
-        if _is(error, "SQLITE_BUSY"):
+        if _is_kind(error, "SQLITE_BUSY"):
             return FileError(
                 f"{name} is locked by another program, for more than {self._patience:g} s.\n\n"
                 "Hint: end its transaction; nothing of ours was written."
             )
-        if _is(error, "SQLITE_FULL") or _is(error, "SQLITE_IOERR"):
-            what = "is on a full disk" if _is(error, "SQLITE_FULL") else f"cannot be written or read ({error})"
-            return FileError(f"{name} {what}; the last batch was not counted.\n\nHint: make room and start again.")
-        if _is(error, "SQLITE_READONLY") or _is(error, "SQLITE_CANTOPEN") or _is(error, "SQLITE_PERM"):
+        if _is_kind(error, "SQLITE_FULL") or _is_kind(error, "SQLITE_IOERR"):
+            problem = "is on a full disk" if _is_kind(error, "SQLITE_FULL") else f"cannot be written or read ({error})"
+            return FileError(f"{name} {problem}; the last batch was not counted.\n\nHint: make room and start again.")
+        if _is_kind(error, "SQLITE_READONLY") or _is_kind(error, "SQLITE_CANTOPEN") or _is_kind(error, "SQLITE_PERM"):
             return self._read_only()
-        if _is(error, "SQLITE_NOTADB") or _is(error, "SQLITE_CORRUPT"):
+        if _is_kind(error, "SQLITE_NOTADB") or _is_kind(error, "SQLITE_CORRUPT"):
             return FileError(
                 f"{name} is not a store of safecal, or it is damaged ({error}). It is left as it is.\n\n"
                 "Hint: restore it from a copy, or give another name with `--store`."
@@ -257,7 +257,7 @@ class SqliteStore(Store):
         self._connection = self._lock = None
 
 
-def _is(error: sqlite3.Error, name: str) -> bool:
+def _is_kind(error: sqlite3.Error, name: str) -> bool:
     """Tell whether the error is of a kind; SQLite's extended codes begin with the plain ones."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and (code & 0xFF) == getattr(sqlite3, name)
@@ -283,9 +283,9 @@ def open_store(
     model : str, default "model"
         The name of the model.
     settings : mapping, optional
-        What a watcher runs with; it then holds the store. Without, the store is only read.
+        The settings of a watcher, which then holds the store. Without them, the store is only read.
     monitor : Monitor, optional
-        What a new store begins with.
+        The monitor that a new store begins with.
     patience : float, default 10.0
         Seconds to wait for the locks of other programs.
 

@@ -17,28 +17,28 @@ from typing import Any, final
 
 from ..errors import FileError
 from .batches import Arrival
-from .history import written
+from .history import storable_text
 
 __all__ = ["PREFIX", "Cutter", "Pipe", "records"]
 
 PREFIX = "input:"
-_PIECE = 1 << 18  # bytes that are read at a time
-_AHEAD = 16  # pieces that wait to be cut
-_LONGEST = 1 << 16  # bytes of a CSV row; beyond that a quotation mark was never closed
+_PIECE_BYTES = 1 << 18  # bytes that are read at a time
+_PIECES_AHEAD = 16  # pieces that wait to be cut
+_ROW_BYTES = 1 << 16  # bytes of a CSV row; beyond that a quotation mark was never closed
 _DOUBT = "the input ended within a batch that was counted before, so these rows may have been counted"
 _NAMELESS = "none of its rows says which batch it belongs to"
 
 
 def records(text: bytes, kind: str) -> Iterator[bytes]:
     """Yield the rows of a text, each with its line end; a quoted field of a CSV file may hold line ends."""
-    held = b""
+    pending = b""
     for line in text.splitlines(keepends=True) if b"\r" not in text else _lines(text):
-        held += line
-        if kind == "jsonl" or held.count(b'"') % 2 == 0 or len(held) > _LONGEST:
-            yield held
-            held = b""
-    if held:
-        yield held
+        pending += line
+        if kind == "jsonl" or pending.count(b'"') % 2 == 0 or len(pending) > _ROW_BYTES:
+            yield pending
+            pending = b""
+    if pending:
+        yield pending
 
 
 def _lines(text: bytes) -> Iterator[bytes]:
@@ -119,21 +119,21 @@ class Cutter:
 
     def _records(self) -> Iterator[bytes | None]:
         """Yield each row; None where time is up."""
-        held, header = b"", False
+        pending, header = b"", False
         while True:
-            chunk = self._read(self._left())
+            chunk = self._read(self._seconds_left())
             if chunk is None:
                 yield None
                 continue
-            if self.kind is None and (held + chunk).strip():
-                self.kind = _sniffed((held + chunk).lstrip())
-            held += chunk
+            if self.kind is None and (pending + chunk).strip():
+                self.kind = _sniff_kind((pending + chunk).lstrip())
+            pending += chunk
             if chunk and b"\n" not in chunk:
                 continue
-            found = list(records(held, self.kind or "csv"))
+            rows = list(records(pending, self.kind or "csv"))
             # The last one may go on in the next piece.
-            held = found.pop() if chunk and found and not self._whole(found[-1]) else b""
-            for record in found:
+            pending = rows.pop() if chunk and rows and not self._whole(rows[-1]) else b""
+            for record in rows:
                 if not header and self.kind != "jsonl" and record.strip():
                     header = True
                     self._begin(record if record.endswith(b"\n") else record + b"\n")
@@ -144,10 +144,10 @@ class Cutter:
 
     def _whole(self, record: bytes) -> bool:
         return record.endswith(b"\n") and (
-            self.kind == "jsonl" or record.count(b'"') % 2 == 0 or len(record) > _LONGEST
+            self.kind == "jsonl" or record.count(b'"') % 2 == 0 or len(record) > _ROW_BYTES
         )
 
-    def _left(self) -> float | None:
+    def _seconds_left(self) -> float | None:
         if self._every is None or self._began is None:
             return None
         return max(0.0, self._every - (self._clock() - self._began))
@@ -179,27 +179,27 @@ class Cutter:
                 yield self._cut()
                 return
             self._ends = {place: last for place, last in self._ends.items() if place > end}
-        if not self._ends and (len(self._rows) >= self._size or self._left() == 0.0):
+        if not self._ends and (len(self._rows) >= self._size or self._seconds_left() == 0.0):
             yield self._cut()
 
     def _named(self, record: bytes) -> Iterator[Arrival]:
-        name = self._name(record)
+        name = self._batch_id(record)
         if name is not None and self._id is not None and name != self._id:
             yield self._cut()
         self._id = self._id if name is None else name
         self._rows.append(record)
 
-    def _name(self, record: bytes) -> str | None:
+    def _batch_id(self, record: bytes) -> str | None:
         """Return the id of the batch that a row belongs to; None where the row cannot be read."""
         assert self._column is not None
         try:
             if self.kind == "jsonl":
-                found: Any = json.loads(record).get(self._column)
+                batch_id: Any = json.loads(record).get(self._column)
             else:
-                found = next(csv.reader([record.decode()], delimiter=self._separator))[self._place].strip() or None
+                batch_id = next(csv.reader([record.decode()], delimiter=self._separator))[self._place].strip() or None
         except (ValueError, AttributeError, IndexError, csv.Error):
             return None
-        return None if found is None else written(str(found))
+        return None if batch_id is None else storable_text(str(batch_id))
 
     def _cut(self, *, at_the_end: bool = False) -> Arrival:
         content, end = b"".join(self._rows), self._start + len(self._rows)
@@ -214,7 +214,7 @@ class Cutter:
         return Arrival(batch, digest, self.kind, content=content, header=self._header, doubt=doubt)
 
 
-def _sniffed(head: bytes) -> str:
+def _sniff_kind(head: bytes) -> str:
     if head.startswith((b"PAR1", b"ARROW1", b"PK\x03\x04")) or b"\0" in head:
         raise FileError(
             "standard input is not text; JSON Lines or CSV are read from it.\n\n"
@@ -230,18 +230,18 @@ class Pipe:
     Parameters
     ----------
     descriptor : int
-        What to read; 0 is standard input.
+        The descriptor to read; 0 is standard input.
     """
 
     def __init__(self, descriptor: int = 0) -> None:
-        self._pieces: queue.Queue[bytes | OSError] = queue.Queue(_AHEAD)
+        self._pieces: queue.Queue[bytes | OSError] = queue.Queue(_PIECES_AHEAD)
         # The thread may be left in the middle of a read when the program ends: it holds nothing.
         threading.Thread(target=self._fill, args=(descriptor,), daemon=True).start()
 
     def _fill(self, descriptor: int) -> None:
         while True:
             try:
-                piece: bytes | OSError = os.read(descriptor, _PIECE)
+                piece: bytes | OSError = os.read(descriptor, _PIECE_BYTES)
             except OSError as error:
                 piece = error
             self._pieces.put(piece)

@@ -4,6 +4,7 @@ The limits are those of `safecal.evaluate`, and so is the rule: it judges the wi
 """
 
 import math
+import textwrap
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self, final
@@ -15,16 +16,17 @@ from ..judge.evaluation import Evaluation
 from ..judge.verdict import SAFE, Verdict
 from ..monitor import Alarm, Monitor
 from ..monitor.alarm import Size
-from ..monitor.evidence import DETECT, Stream
+from ..monitor.records import DETECT, Stream
 from ..options import Limits
-from ..visible import visible
+from ..visible import shortened, visible
 from .history import History, Raised
 from .store import Store
 
 __all__ = [
     "Judged",
-    "Reader",
     "Reading",
+    "ReadingCache",
+    "current_alarm",
     "group_is_mild",
     "group_names",
     "is_mild",
@@ -32,7 +34,6 @@ __all__ = [
     "log10",
     "power_of_ten",
     "shown_groups",
-    "speaking",
     "status_text",
     "within",
 ]
@@ -63,12 +64,12 @@ class Reading:
     summary : Summary
         The sums.
     evidence, thresholds : mapping of str to float
-        Evidence against "calibrated since the start" by direction, and what it takes to raise an alarm; 0 is none, more
-        is more.
+        Evidence against "calibrated since the start" by direction, and the evidence that raises an alarm; 0 is no
+        evidence.
     changing : mapping of str to float
         The statistic of each detector by direction.
     change_threshold : float
-        What it takes of each.
+        The statistic that raises an alarm.
     raised : tuple of str
         The directions whose alarm since the start has been raised.
     changes : tuple of str
@@ -87,18 +88,20 @@ class Reading:
     def of(cls, monitor: Monitor, group: Hashable = None) -> Self:
         """Read all rows of a monitor, or a group."""
         stream, limits = monitor.stream(group), monitor.threshold(group=group)
-        gone = stream.process.n_impossible > 0
+        impossible = stream.process.n_impossible > 0
         return cls(
-            stream.summary,
-            {direction: log10(monitor.log_e_value(direction, group=group)) for direction in monitor.directions},
-            {direction: log10(log) for direction, log in limits.log_thresholds.items()},
-            {
-                direction: log10(monitor.log_change(direction, group=group), impossible=gone)
+            summary=stream.summary,
+            evidence={
+                direction: log10(monitor.log_e_value(direction, group=group)) for direction in monitor.directions
+            },
+            thresholds={direction: log10(log) for direction, log in limits.log_thresholds.items()},
+            changing={
+                direction: log10(monitor.log_change(direction, group=group), impossible=impossible)
                 for direction in DETECT[monitor.detect]
             },
-            log10(limits.log_run_length),
-            stream.raised,
-            stream.changes,
+            change_threshold=log10(limits.log_run_length),
+            raised=stream.raised,
+            changes=stream.changes,
         )
 
     @property
@@ -113,7 +116,7 @@ class Reading:
 
     @property
     def changed(self) -> bool:
-        """Whether that detector has raised an alarm that was not acknowledged."""
+        """Whether the detector of over-confidence has raised an alarm that was not acknowledged."""
         return "over-confident" in self.changes
 
     @property
@@ -123,7 +126,7 @@ class Reading:
 
     @property
     def threshold(self) -> float:
-        """What it takes of it to raise an alarm."""
+        """The evidence of over-confidence that raises an alarm."""
         return self.thresholds["over-confident"]
 
     @property
@@ -145,30 +148,30 @@ class Reading:
 
 
 @final
-class Reader:
-    """Reads a monitor again and again, and works anew only on those groups that have had rows since."""
+class ReadingCache:
+    """Reads a monitor again and again, and reads anew only the groups that have had rows since."""
 
-    __slots__ = ("_held",)
+    __slots__ = ("_cache",)
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, tuple[Stream, Reading]] = {}
+        self._cache: dict[Hashable, tuple[Stream, Reading]] = {}
 
     def __call__(self, monitor: Monitor, group: Hashable = None) -> Reading:
         """Read all rows of a monitor, or a group."""
         stream = monitor.stream(group)  # each update makes new ones
-        held = self._held.get(group)
-        if held is None or held[0] is not stream:
-            held = self._held[group] = (stream, Reading.of(monitor, group))
-        return held[1]
+        cached = self._cache.get(group)
+        if cached is None or cached[0] is not stream:
+            cached = self._cache[group] = (stream, Reading.of(monitor, group))
+        return cached[1]
 
 
 def shown_groups(
     monitor: Monitor, most: int, read: Callable[[Monitor, Hashable], Reading] = Reading.of
 ) -> tuple[list[tuple[Hashable, Reading]], int]:
-    """Return the groups with the strongest evidence, the worst first, at most so many, and how many are left out."""
-    found = [(group, read(monitor, group)) for group in monitor.groups]
-    found.sort(key=lambda pair: pair[1].badness, reverse=True)
-    return found[:most], max(len(found) - most, 0)
+    """Return at most so many groups, those with the strongest evidence first, and how many are left out."""
+    readings = [(group, read(monitor, group)) for group in monitor.groups]
+    readings.sort(key=lambda pair: pair[1].badness, reverse=True)
+    return readings[:most], max(len(readings) - most, 0)
 
 
 def group_names(groups: Sequence[Hashable]) -> dict[Hashable, str]:
@@ -191,7 +194,7 @@ def group_names(groups: Sequence[Hashable]) -> dict[Hashable, str]:
 @final
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The verdict of some windows together; for one look, unlike the evidence.
+    """The verdict on some windows together. It holds for one look; the evidence holds for many.
 
     Attributes
     ----------
@@ -243,14 +246,14 @@ def within(summary: Summary, limits: Limits) -> bool:
 
 def last_alarm(history: History, kind: str, direction: str, group: Hashable = None) -> Raised | None:
     """Return the last alarm of a kind about a group, or about all rows."""
-    found = [
+    matching = [
         r for r in history.alarms
         if (r.alarm.kind, r.alarm.direction) == (kind, direction) and r.alarm.group == group
     ]  # fmt: skip
-    return found[-1] if found else None
+    return matching[-1] if matching else None
 
 
-def speaking(history: History, reading: Reading, direction: str, group: Hashable = None) -> Raised | None:
+def current_alarm(history: History, reading: Reading, direction: str, group: Hashable = None) -> Raised | None:
     """Return the alarm that speaks of a direction: the change, where one stands, else that since the start."""
     changed = last_alarm(history, "change", direction, group) if direction in reading.changes else None
     return changed or last_alarm(history, "since the start", direction, group)
@@ -265,12 +268,12 @@ def group_is_mild(history: History, group: Hashable) -> bool:
     reading = Reading.of(monitor, group)
     if not reading.changed:
         return within(reading.summary, monitor.limits)
-    found = last_alarm(history, "change", "over-confident", group)
-    return found is not None and found.alarm.size is not None and found.alarm.size.within
+    raised = last_alarm(history, "change", "over-confident", group)
+    return raised is not None and raised.alarm.size is not None and raised.alarm.size.within
 
 
 def is_mild(monitor: Monitor, alarm: Alarm | None) -> tuple[bool, Judged | None]:
-    """Tell whether what an alarm about all rows speaks of is within the limits, and by which verdict.
+    """Tell whether the over-confidence of an alarm about all rows is within the limits, and by which verdict.
 
     The windows since the change are judged, or all that keep their sums. Rows that they do not show count as well:
     those of long ago, and where the change lies within a window those of the alarm, which the rows before it hide.
@@ -285,8 +288,8 @@ def is_mild(monitor: Monitor, alarm: Alarm | None) -> tuple[bool, Judged | None]
     return small and judged.verdict.decision == SAFE, judged
 
 
-_GROUPS = 20
-_ASIDES = 5
+_GROUPS_LISTED = 20
+_ASIDES_LISTED = 5
 
 
 def power_of_ten(log: float) -> str:
@@ -304,7 +307,7 @@ def power_of_ten(log: float) -> str:
 
 
 def status_text(store: Store) -> str:
-    """Return rows, ECD, evidence, alarms and what was set aside, one line each.
+    """Return rows, ECD, evidence, alarms, and rows and batches that were set aside, one line each.
 
     Parameters
     ----------
@@ -322,52 +325,57 @@ def status_text(store: Store) -> str:
     lines.append(f"last batch      {'none yet' if last is None else f'{last.batch}, {last.received}'}")
     judged = Judged.last(monitor)
     if judged is not None:
-        lines.append(f"verdict         {judged.name}: {judged.verdict}")
+        lines += _filled(f"verdict         {judged.name}: {judged.verdict}")
     lines.append(f"alarms          {len(alarms)}")
-    lines += [f"  {raised.at}  {raised.alarm}" for raised in alarms]
+    lines += [line for raised in alarms for line in _filled(f"  {raised.at}  {raised.alarm}", 4)]
     lines.append(f"set aside       {len(asides)}")
-    lines += [f"  {aside.batch}, {aside.place}: {aside.reason}" for aside in asides[-_ASIDES:]]
-    if len(asides) > _ASIDES:
-        lines.append(f"  and {len(asides) - _ASIDES} before")
+    for aside in asides[-_ASIDES_LISTED:]:
+        lines += _filled(f"  {aside.batch}, {aside.place}: {aside.reason}", 4)
+    if len(asides) > _ASIDES_LISTED:
+        lines.append(f"  and {len(asides) - _ASIDES_LISTED} before")
     label = store.settings.get("pos_label")
     if label is not None and not store.settings.get("seen"):
         lines.append(f"note            the label {label!r} of `--pos-label` has not occurred yet")
     return "\n".join(map(visible, lines))
 
 
+def _filled(text: str, indent: int = 16) -> list[str]:
+    """Return a text in lines that fit a terminal."""
+    return textwrap.wrap(visible(text), 79, subsequent_indent=" " * indent, break_on_hyphens=False)
+
+
 def _evidence_table(monitor: Monitor) -> list[str]:
+    """Return the evidence of all rows and of some groups, each above what would be an alarm."""
     groups: list[Hashable] = [None, *monitor.groups]
     changes = ("change", "to under")[: len(DETECT[monitor.detect])]
-    names = ("over", "under", "up", "down")[: len(monitor.directions)]
-    header = ("", "rows", "ECD", *(part for name in names for part in (name, "limit")), *changes, "limit")
-    rows = [header, *(_evidence_row(monitor, group) for group in groups[: _GROUPS + 1])]
+    header = ("", "rows", "ECD", *("over", "under", "up", "down")[: len(monitor.directions)], *changes)
+    rows = [header, *(row for group in groups[: _GROUPS_LISTED + 1] for row in _evidence_rows(monitor, group))]
     widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
     widths[0] = max(widths[0], 14)
     lines = []
     for name, *numbers in rows:
         cells = [text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True)]
         lines.append("  ".join([name.ljust(widths[0]), *cells]))
-    if len(groups) > _GROUPS + 1:
-        lines.append(f"and {len(groups) - _GROUPS - 1} more groups")
-    return lines
+    if len(groups) > _GROUPS_LISTED + 1:
+        lines.append(f"and {len(groups) - _GROUPS_LISTED - 1} more groups")
+    return [*lines, "evidence in powers of ten: +2.00 is an e-value of 100"]
 
 
-def _evidence_row(monitor: Monitor, group: Hashable) -> tuple[str, ...]:
-    stream, limits = monitor.stream(group), monitor.threshold(group=group)
-    logs = (
-        log
-        for direction in monitor.directions
-        for log in (monitor.log_e_value(direction, group=group), limits.log_thresholds[direction])
-    )
-    name = "all rows" if group is None else visible(str(group))
-    return (
-        name,
-        str(stream.summary.n),
-        f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-",
-        *(power_of_ten(log) for log in logs),
-        *(
-            power_of_ten(monitor.log_change(direction, group=group)) + ("!" if direction in stream.changes else "")
-            for direction in DETECT[monitor.detect]
-        ),
-        power_of_ten(limits.log_run_length),
-    )
+def _evidence_rows(monitor: Monitor, group: Hashable) -> list[tuple[str, ...]]:
+    """Return the evidence of some rows, and what would be an alarm."""
+    stream, limits, detectors = monitor.stream(group), monitor.threshold(group=group), DETECT[monitor.detect]
+    evidence = [_power(monitor.log_e_value(direction, group=group)) for direction in monitor.directions]
+    evidence += [
+        _power(monitor.log_change(direction, group=group)) + ("!" if direction in stream.changes else "")
+        for direction in detectors
+    ]
+    alarms = [limits.log_thresholds[direction] for direction in monitor.directions]
+    alarms += [limits.log_run_length] * len(detectors)
+    name = "all rows" if group is None else shortened(str(group), 20)
+    ecd = f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-"
+    return [(name, str(stream.summary.n), ecd, *evidence), ("  alarm from", "", "", *map(_power, alarms))]
+
+
+def _power(log: float) -> str:
+    """Return the power of ten of a natural logarithm."""
+    return power_of_ten(log) if math.isinf(log) else f"{log10(log):+.2f}"

@@ -1,4 +1,4 @@
-"""The tables of a store, and what is said to them; SQLite and PostgreSQL understand the same words."""
+"""The tables of a store, and the statements that read and write them; SQLite and PostgreSQL understand the same."""
 
 import json
 from abc import ABC, abstractmethod
@@ -12,12 +12,12 @@ from .._sums.summary import Summary
 from ..errors import DocumentError, FileError, SafecalError
 from ..files import parsed_json
 from ..monitor import Alarm, Monitor
-from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, check_settings, written
+from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, check_settings, storable_text
 
 __all__ = ["TABLES", "VERSION", "Store"]
 
 _LOGS = ("log_over", "log_under", "log_change")  # of every point
-_MORE = ("log_up", "log_down", "log_other")  # where shifts, or changes in the other direction, are looked for
+_OPTIONAL_LOGS = ("log_up", "log_down", "log_other")  # where shifts, or changes in the other direction, are looked for
 
 VERSION = 1
 _RESTORE = "\n\nHint: restore the store from a copy, or begin another with `--store`; nothing was written to this one."
@@ -62,36 +62,36 @@ class Store(ABC):
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
-        """Return a context: all that is said within is kept when it ends well, and nothing of it otherwise."""
+        """Return a context: everything that is executed in it is kept when it ends well, and nothing otherwise."""
 
     @abstractmethod
-    def _rows(self, words: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Say one thing, with ``?`` for each value, and return the rows that come back."""
+    def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Execute a statement, with ``?`` for each value, and return the rows that come back."""
 
     def begin(self, settings: Mapping[str, Any], monitor: Monitor) -> None:
         """Take up the model where it was left, or begin with these settings and this monitor."""
         with self._transaction():
-            found = self._rows("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
-            if found:
-                self.settings = check_settings(self._settings(found[0][0]), settings, self.name)
+            rows = self._execute("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
+            if rows:
+                self.settings = check_settings(self._settings(rows[0][0]), settings, self.name)
                 return
             # What was not asked for is as the monitor has it.
             self.settings = {k: getattr(monitor, k, None) if v is None else v for k, v in settings.items()}
-            self._rows(
+            self._execute(
                 "INSERT INTO safecal_state (model, changes, settings, monitor) VALUES (?, 0, ?, ?)",
-                (self.model, _text(self.settings), _text(monitor.to_dict())),
+                (self.model, _json_text(self.settings), _json_text(monitor.to_dict())),
             )
 
     def resume(self) -> None:
         """Take up a model that was begun, whatever its settings."""
         with self._transaction():
-            found = self._rows("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
-        if not found:
+            rows = self._execute("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
+        if not rows:
             raise FileError(f"{self.name} knows nothing of a model named {self.model!r}.\n\nHint: `--name` names it.")
-        self.settings = self._settings(found[0][0])
+        self.settings = self._settings(rows[0][0])
 
     def _settings(self, content: Any) -> dict[str, Any]:
-        return dict(self._read("safecal_state", "settings", content, documents.mapping_of(_setting)))
+        return dict(self._read("safecal_state", "settings", content, documents.mapping_of(_read_setting)))
 
     def monitor(self) -> Monitor:
         """Return the state."""
@@ -99,21 +99,21 @@ class Store(ABC):
             return self._monitor()
 
     def _monitor(self) -> Monitor:
-        found = self._rows("SELECT monitor, changes FROM safecal_state WHERE model = ?", (self.model,))
-        if not found:
+        rows = self._execute("SELECT monitor, changes FROM safecal_state WHERE model = ?", (self.model,))
+        if not rows:
             raise FileError(f"{self.name} is damaged: safecal_state has no row of the model {self.model!r}.{_RESTORE}")
-        monitor: Monitor = self._read("safecal_state", "monitor", found[0][0], Monitor.from_dict)
-        self._changes = self._whole("safecal_state", "changes", found[0][1])
+        monitor: Monitor = self._read("safecal_state", "monitor", rows[0][0], Monitor.from_dict)
+        self._changes = self._whole("safecal_state", "changes", rows[0][1])
         return monitor
 
     def _change(self) -> int:
         """Count a change, which locks the state until the transaction ends, and return how many there were."""
-        self._rows("UPDATE safecal_state SET changes = changes + 1 WHERE model = ?", (self.model,))
-        found = self._rows("SELECT changes FROM safecal_state WHERE model = ?", (self.model,))
-        return self._whole("safecal_state", "changes", found[0][0] if found else None)
+        self._execute("UPDATE safecal_state SET changes = changes + 1 WHERE model = ?", (self.model,))
+        rows = self._execute("SELECT changes FROM safecal_state WHERE model = ?", (self.model,))
+        return self._whole("safecal_state", "changes", rows[0][0] if rows else None)
 
     def _read(self, table: str, place: object, content: Any, reader: Callable[[Any], Any]) -> Any:
-        """Read what a row of a table holds; ``place`` is its number, or its column."""
+        """Read the document in a row of a table; ``place`` is the number of the row, or its column."""
         try:
             if not isinstance(content, str):
                 documents.refuse("must be JSON in text", type(content).__name__)
@@ -121,13 +121,13 @@ class Store(ABC):
         except DocumentError as error:
             raise self._damaged(table, place, str(error).partition("\n")[0]) from error
 
-    def _whole(self, table: str, column: str, found: Any) -> int:
-        if not isinstance(found, int):
-            raise self._damaged(table, column, f"it must be a whole number, and is {found!r:.60}.")
-        return found
+    def _whole(self, table: str, column: str, value: Any) -> int:
+        if not isinstance(value, int):
+            raise self._damaged(table, column, f"it must be a whole number, and is {value!r:.60}.")
+        return value
 
     def _texts(self, table: str, place: object, row: Row) -> Row:
-        if not all(isinstance(found, str) for found in row):
+        if not all(isinstance(value, str) for value in row):
             raise self._damaged(table, place, "it must be text.")
         return row
 
@@ -136,59 +136,59 @@ class Store(ABC):
         return FileError(f"{self.name} is damaged: {where}, of the model {self.model!r}: {why}{_RESTORE}")
 
     def known(self, batch: str) -> Known | None:
-        """Return what is known of a batch, if it was counted."""
-        words = "SELECT digest, stamp FROM safecal_batches WHERE model = ? AND batch = ?"
+        """Return digest and stamp of a batch, if it was counted."""
+        statement = "SELECT digest, stamp FROM safecal_batches WHERE model = ? AND batch = ?"
         with self._transaction():
-            found = self._rows(words, (self.model, batch))
-        return Known(*self._texts("safecal_batches", "digest", found[0])) if found else None
+            rows = self._execute(statement, (self.model, batch))
+        return Known(*self._texts("safecal_batches", "digest", rows[0])) if rows else None
 
     def restamp(self, batch: str, stamp: str) -> None:
         """Remember how the file of a batch looks that was counted, and came again."""
-        words = "UPDATE safecal_batches SET stamp = ? WHERE model = ? AND batch = ?"
+        statement = "UPDATE safecal_batches SET stamp = ? WHERE model = ? AND batch = ?"
         with self._transaction():
-            self._rows(words, (stamp, self.model, batch))
+            self._execute(statement, (stamp, self.model, batch))
 
     def batches(self, start: str) -> Iterator[str]:
         """Yield the ids of the batches that were counted and begin with some text, in their order."""
-        words = "SELECT batch FROM safecal_batches WHERE model = ? AND substr(batch, 1, ?) = ? ORDER BY number"
+        statement = "SELECT batch FROM safecal_batches WHERE model = ? AND substr(batch, 1, ?) = ? ORDER BY number"
         with self._transaction():
-            found = self._rows(words, (self.model, len(start), start))
-        yield from (self._texts("safecal_batches", "batch", row)[0] for row in found)
+            rows = self._execute(statement, (self.model, len(start), start))
+        yield from (self._texts("safecal_batches", "batch", row)[0] for row in rows)
 
     def commit(self, taken: Taken) -> None:
         """Keep a batch and everything that follows from it. A batch that was counted is refused."""
         with self._transaction():
             changes = self._change()
-            words = "SELECT 1 FROM safecal_batches WHERE model = ? AND batch = ?"
-            if self._rows(words, (self.model, taken.batch)):
+            statement = "SELECT 1 FROM safecal_batches WHERE model = ? AND batch = ?"
+            if self._execute(statement, (self.model, taken.batch)):
                 raise FileError(f"{self.name} has counted the batch {taken.batch!r} before; it counts once.")
             if changes != self._changes + 1:  # a lock was lost, and what we know is no longer so
                 raise FileError(f"{self.name} was changed by another watcher; nothing of ours was written.")
-            self._rows(
+            self._execute(
                 "INSERT INTO safecal_batches (model, batch, digest, stamp) VALUES (?, ?, ?, ?)",
                 (self.model, taken.batch, taken.digest, taken.stamp),
             )
-            self._append("safecal_points", (_point(p) for p in taken.points))
-            self._append("safecal_alarms", (_alarm(r) for r in taken.alarms))
-            words = "DELETE FROM safecal_asides WHERE model = ? AND batch = ? AND place = ?"
-            self._rows(words, (self.model, taken.batch, WHOLE))  # it was set aside before, and is right now
+            self._append("safecal_points", (_point_document(p) for p in taken.points))
+            self._append("safecal_alarms", (_alarm_document(r) for r in taken.alarms))
+            statement = "DELETE FROM safecal_asides WHERE model = ? AND batch = ? AND place = ?"
+            self._execute(statement, (self.model, taken.batch, WHOLE))  # it was set aside before, and is right now
             for aside in taken.asides:
                 self._set_aside(aside)
-            self._rows(
+            self._execute(
                 "UPDATE safecal_state SET settings = ?, monitor = ? WHERE model = ?",
-                (_text(taken.settings), _text(taken.monitor.to_dict()), self.model),
+                (_json_text(taken.settings), _json_text(taken.monitor.to_dict()), self.model),
             )
         self.settings, self._changes = dict(taken.settings), changes
 
     def _append(self, table: str, contents: Iterable[Mapping[str, Any]]) -> None:
         for content in contents:
-            self._rows(f"INSERT INTO {table} (model, document) VALUES (?, ?)", (self.model, _text(content)))
+            self._execute(f"INSERT INTO {table} (model, document) VALUES (?, ?)", (self.model, _json_text(content)))
 
     def _set_aside(self, aside: Aside) -> None:
-        self._rows(
+        self._execute(
             "INSERT INTO safecal_asides (model, batch, digest, place, reason) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (model, batch, digest, place) DO NOTHING",
-            (self.model, aside.batch, aside.digest, aside.place, written(aside.reason)),
+            (self.model, aside.batch, aside.digest, aside.place, storable_text(aside.reason)),
         )
 
     def quarantine(self, aside: Aside) -> None:
@@ -198,21 +198,21 @@ class Store(ABC):
 
     def quarantined(self, batch: str, digest: str) -> bool:
         """Tell whether a batch with this content was set aside whole."""
-        words = "SELECT 1 FROM safecal_asides WHERE model = ? AND batch = ? AND digest = ? AND place = ?"
+        statement = "SELECT 1 FROM safecal_asides WHERE model = ? AND batch = ? AND digest = ? AND place = ?"
         with self._transaction():
-            return bool(self._rows(words, (self.model, batch, digest, WHOLE)))
+            return bool(self._execute(statement, (self.model, batch, digest, WHOLE)))
 
     def asides(self) -> tuple[Aside, ...]:
         """Return all that was set aside, in its order."""
-        words = "SELECT batch, digest, place, reason FROM safecal_asides WHERE model = ? ORDER BY number"
+        statement = "SELECT batch, digest, place, reason FROM safecal_asides WHERE model = ? ORDER BY number"
         with self._transaction():
-            found = self._rows(words, (self.model,))
-        return tuple(Aside(*self._texts("safecal_asides", "reason", row)) for row in found)
+            rows = self._execute(statement, (self.model,))
+        return tuple(Aside(*self._texts("safecal_asides", "reason", row)) for row in rows)
 
     def count(self) -> int:
         """Return how many rows and batches were set aside."""
         with self._transaction():
-            return int(self._rows("SELECT count(*) FROM safecal_asides WHERE model = ?", (self.model,))[0][0])
+            return int(self._execute("SELECT count(*) FROM safecal_asides WHERE model = ?", (self.model,))[0][0])
 
     def alarms(self) -> tuple[Raised, ...]:
         """Return every alarm, in its order."""
@@ -220,83 +220,85 @@ class Store(ABC):
             return self._alarms()
 
     def _alarms(self) -> tuple[Raised, ...]:
-        return tuple(self._documents("safecal_alarms", _raised))
+        return tuple(self._documents("safecal_alarms", _read_raised))
 
     def _documents(self, table: str, reader: Callable[[Any], Any]) -> list[Any]:
-        words = f"SELECT number, document FROM {table} WHERE model = ? ORDER BY number"
-        return [self._read(table, number, text, reader) for number, text in self._rows(words, (self.model,))]
+        statement = f"SELECT number, document FROM {table} WHERE model = ? ORDER BY number"
+        return [self._read(table, number, text, reader) for number, text in self._execute(statement, (self.model,))]
 
     def undelivered(self, channel: str) -> tuple[tuple[int, Raised], ...]:
         """Return the alarms that a channel has not delivered, with their numbers."""
-        words = (
+        statement = (
             "SELECT number, document FROM safecal_alarms WHERE model = ? AND NOT EXISTS (SELECT 1 FROM "
             "safecal_deliveries d WHERE d.alarm = safecal_alarms.number AND d.channel = ?) ORDER BY number"
         )
         with self._transaction():
-            found = self._rows(words, (self.model, channel))
-        return tuple((number, self._read("safecal_alarms", number, text, _raised)) for number, text in found)
+            rows = self._execute(statement, (self.model, channel))
+        return tuple((number, self._read("safecal_alarms", number, text, _read_raised)) for number, text in rows)
 
     def delivered(self, number: int, channel: str) -> None:
         """Remember that a channel has delivered an alarm."""
-        words = "INSERT INTO safecal_deliveries (alarm, channel) VALUES (?, ?) ON CONFLICT (alarm, channel) DO NOTHING"
+        statement = (
+            "INSERT INTO safecal_deliveries (alarm, channel) VALUES (?, ?) ON CONFLICT (alarm, channel) DO NOTHING"
+        )
         with self._transaction():
-            self._rows(words, (number, channel))
+            self._execute(statement, (number, channel))
 
     def request(self, group: Any) -> None:
         """Ask for the detector of a group, or of all rows (None), to be started anew."""
         with self._transaction():
-            words = "INSERT INTO safecal_requests (model, wanted) VALUES (?, ?)"
-            self._rows(words, (self.model, _text(documents.plain(group))))
+            statement = "INSERT INTO safecal_requests (model, wanted) VALUES (?, ?)"
+            self._execute(statement, (self.model, _json_text(documents.plain(group))))
 
     def grant(self) -> tuple[Any, ...]:
         """Start the detectors anew that were asked for, and return their groups."""
-        words = "SELECT number, wanted FROM safecal_requests WHERE model = ? ORDER BY number"
+        statement = "SELECT number, wanted FROM safecal_requests WHERE model = ? ORDER BY number"
         with self._transaction():
-            found = self._rows(words, (self.model,))
-            if not found:
+            rows = self._execute(statement, (self.model,))
+            if not rows:
                 return ()
             self._change()
             monitor, granted = self._monitor(), []
-            for number, text in found:
+            for number, text in rows:
                 group = self._read("safecal_requests", number, text, documents.key)
                 try:
                     monitor.acknowledge(group=group)
                     granted.append(group)
                 except SafecalError:  # a group that has not appeared has nothing to start anew
                     pass
-                self._rows("DELETE FROM safecal_requests WHERE number = ?", (number,))
-            self._rows(
-                "UPDATE safecal_state SET monitor = ? WHERE model = ?", (_text(monitor.to_dict()), self.model)
+                self._execute("DELETE FROM safecal_requests WHERE number = ?", (number,))
+            self._execute(
+                "UPDATE safecal_state SET monitor = ? WHERE model = ?", (_json_text(monitor.to_dict()), self.model)
             )  # fmt: skip
         return tuple(granted)
 
     def last(self) -> Point | None:
         """Return the last point."""
-        words = "SELECT number, document FROM safecal_points WHERE model = ? ORDER BY number DESC LIMIT 1"
+        statement = "SELECT number, document FROM safecal_points WHERE model = ? ORDER BY number DESC LIMIT 1"
         with self._transaction():
-            found = self._rows(words, (self.model,))
-        return self._read("safecal_points", found[0][0], found[0][1], _read_point) if found else None
+            rows = self._execute(statement, (self.model,))
+        return self._read("safecal_points", rows[0][0], rows[0][1], _read_point) if rows else None
 
     def history(self) -> History:
         """Return everything."""
         with self._transaction():
             points = tuple(self._documents("safecal_points", _read_point))
-            aside = self._rows("SELECT count(*) FROM safecal_asides WHERE model = ?", (self.model,))[0][0]
+            aside = self._execute("SELECT count(*) FROM safecal_asides WHERE model = ?", (self.model,))[0][0]
             return History(self._monitor(), points, self._alarms(), int(aside))
 
 
-def _text(content: Any) -> str:
+def _json_text(content: Any) -> str:
     return json.dumps(content, allow_nan=False)
 
 
-def _setting(value: Any) -> Any:
+def _read_setting(value: Any) -> Any:
     """Read a setting: nothing, a word, a number, yes or no, or the names of columns."""
     if value is None or isinstance(value, str | bool):
         return value
     return documents.list_of(documents.text)(value) if isinstance(value, list) else documents.read_number(value)
 
 
-def _moment(value: Any) -> str:
+def _read_moment(value: Any) -> str:
     """Read a moment: ISO 8601."""
     try:
         datetime.fromisoformat(documents.text(value))
@@ -305,9 +307,9 @@ def _moment(value: Any) -> str:
     return str(value)
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point_document(point: Point) -> dict[str, Any]:
     logs = {name: documents.number(getattr(point, name)) for name in _LOGS}
-    logs |= {name: documents.number(log) for name in _MORE if (log := getattr(point, name)) is not None}
+    logs |= {name: documents.number(log) for name in _OPTIONAL_LOGS if (log := getattr(point, name)) is not None}
     content = {"batch": point.batch, "window": point.window, "received": point.received}
     return documents.document("point", content | logs | {"summary": point.summary.to_dict()})
 
@@ -316,22 +318,22 @@ _log = documents.between(infinite=True)
 _POINT: dict[str, Any] = {
     "batch": documents.text,
     "window": documents.optional(documents.text),
-    "received": _moment,
+    "received": _read_moment,
     "summary": Summary.from_dict,
     **dict.fromkeys(_LOGS, _log),
 }
 
 
 def _read_point(document: Any) -> Point:
-    return Point(**documents.read("point", document, _POINT, dict.fromkeys(_MORE, _log)))
+    return Point(**documents.read("point", document, _POINT, dict.fromkeys(_OPTIONAL_LOGS, _log)))
 
 
-def _alarm(raised: Raised) -> dict[str, Any]:
+def _alarm_document(raised: Raised) -> dict[str, Any]:
     return {"alarm": raised.alarm.to_dict(), "at": raised.at, "batch": raised.batch}
 
 
-_RAISED = documents.record({"alarm": Alarm.from_dict, "at": _moment, "batch": documents.text})
+_RAISED = documents.record({"alarm": Alarm.from_dict, "at": _read_moment, "batch": documents.text})
 
 
-def _raised(document: Any) -> Raised:
+def _read_raised(document: Any) -> Raised:
     return Raised(**_RAISED(document))

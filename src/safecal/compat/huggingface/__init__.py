@@ -6,24 +6,20 @@ goes on where it stopped. Code that comes with a model is never run.
 
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, final
-
-import numpy as np
 
 from ..._checks.columns import spelled, whole_number
 from ..._checks.message import fail, show
 from ..._types import AnyArray, FloatArray
 from ...errors import OptionError
-from ...families.classifier import classifier
-from ...families.predictions import Predictions
+from ...families.predictions import Predictions, classifier
 from ...judge.evaluation import Evaluation
 from ...judge.front_door import evaluate_predictions
 from ...options import EvaluateOptions
-from .cache import LogitCache
-from .data import Rows, UnreachableError, open_rows
+from .cache import resume
+from .data import UnreachableError, open_rows
 from .language_model import LanguageModelRun, run_language_model
 from .model import PretrainedModel, log_odds, read_outcomes
 
@@ -176,7 +172,7 @@ def run_classifier(
     model_revision, data_revision : str, optional
         Branch, tag or commit on the hub.
     max_length : int, optional
-        Longest text, in tokens; the rest is cut off. By default what the model takes.
+        Longest text, in tokens; the rest is cut off. By default the longest that the model takes.
     batch_size : int, default 32
         Rows at a time.
     device : str, optional
@@ -224,39 +220,20 @@ def run_classifier(
         revision=data_revision,
     )
     outcomes = read_outcomes(rows, network.classes, positive, negative, positive_class)
-    stored = nullcontext() if cache is None else LogitCache(cache, _settings(network, rows, batch_size))
-    with stored as kept:
-        logits, resumed = _predict(network, rows, batch_size, kept, progress or (lambda done, total: None))
+    report = progress or (lambda done, total: None)
+
+    def score(number: int) -> FloatArray:
+        start = number * batch_size
+        return network.logits(rows.inputs(start, min(start + batch_size, rows.n)))
+
+    def settings() -> dict[str, Any]:
+        return {**network.identity(), "rows": rows.n, "inputs": rows.digest(), "batch_size": batch_size}
+
+    run = resume(cache, settings, -(-rows.n // batch_size), score, lambda done: report(done, rows.n))
+    logits = run.rows
     name = None
     if outcomes.column is not None:
         logits = log_odds(logits, outcomes.column, network.classes)
         name = network.classes.names[min(outcomes.column, len(network.classes.names) - 1)]
-    path = None if kept is None else kept.path
     names = network.classes.names
-    return ClassifierRun(network.name, rows.name, outcomes.y_true, logits, names, name, resumed, path)
-
-
-def _settings(network: PretrainedModel, rows: Rows, batch_size: int) -> dict[str, Any]:
-    return {**network.identity(), "rows": rows.n, "inputs": rows.digest(), "batch_size": batch_size}
-
-
-def _predict(
-    network: PretrainedModel,
-    rows: Rows,
-    batch_size: int,
-    kept: LogitCache | None,
-    progress: Callable[[int, int], None],
-) -> tuple[FloatArray, int]:
-    """Return the logits of all rows, and how many of them were known already."""
-    parts = [] if kept is None else list(kept.batches)
-    resumed = done = sum(map(len, parts))
-    progress(done, rows.n)
-    while done < rows.n:
-        stop = min(done + batch_size, rows.n)
-        part = network.logits(rows.inputs(done, stop))
-        if kept is not None:
-            kept.append(part)
-        parts.append(part)
-        done = stop
-        progress(done, rows.n)
-    return np.concatenate(parts), resumed
+    return ClassifierRun(network.name, rows.name, outcomes.y_true, logits, names, name, run.resumed, run.path)

@@ -14,16 +14,17 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, Self, final
+from typing import Any, BinaryIO, NamedTuple, Self, final
 
 import numpy as np
 
 from ..._types import FloatArray
 from ...errors import FileError
 
-__all__ = ["LogitCache", "fingerprint"]
+__all__ = ["LogitCache", "ResumedRun", "fingerprint", "resume"]
 
 _HEAD = struct.Struct("<4sIII")
 _MAGIC = b"SCLB"
@@ -92,7 +93,7 @@ class LogitCache:
 
     def _recover(self) -> list[FloatArray]:
         """Read all whole batches, and cut off what follows them."""
-        found: list[FloatArray] = []
+        batches: list[FloatArray] = []
         self._file.seek(0, os.SEEK_END)
         size = self._file.tell()
         self._file.seek(0)
@@ -102,14 +103,14 @@ class LogitCache:
             self._file.write(self._line)
         else:
             good = self._file.tell()
-            while (batch := self._next(len(found), size)) is not None:
-                found.append(batch)
+            while (batch := self._next(len(batches), size)) is not None:
+                batches.append(batch)
                 good = self._file.tell()
             self._file.seek(good)
             self._file.truncate()
         self._file.flush()
         os.fsync(self._file.fileno())
-        return found
+        return batches
 
     def _next(self, number: int, size: int) -> FloatArray | None:
         head = self._file.read(_HEAD.size)
@@ -123,6 +124,51 @@ class LogitCache:
         if self._file.read(_SEAL) != self._seal(body):
             return None
         return np.frombuffer(body, "<f8", offset=_HEAD.size).astype(np.float64).reshape(rows, columns)
+
+
+class ResumedRun(NamedTuple):
+    """The rows of all batches, how many of them an earlier run had left, and the file that holds them."""
+
+    rows: FloatArray
+    resumed: int
+    path: Path | None
+
+
+def resume(
+    folder: str | os.PathLike[str] | None,
+    settings: Callable[[], Mapping[str, Any]],
+    batches: int,
+    score: Callable[[int], FloatArray],
+    progress: Callable[[int], None],
+) -> ResumedRun:
+    """Score the batches that no earlier run has left, and keep each of them on disk as it is made.
+
+    Parameters
+    ----------
+    folder : path or None
+        Where predictions are kept; None keeps none.
+    settings : callable
+        Returns what fixes the predictions; called only where they are kept.
+    batches : int
+        How many batches there are.
+    score : callable
+        Returns the rows of the batch with a number.
+    progress : callable
+        Called with the rows done: at the start, and after each batch.
+    """
+    opened = nullcontext() if folder is None else LogitCache(folder, settings())
+    with opened as cache:
+        parts = [] if cache is None else list(cache.batches)
+        done = resumed = sum(map(len, parts))
+        progress(done)
+        for number in range(len(parts), batches):
+            part = score(number)
+            if cache is not None:
+                cache.append(part)
+            parts.append(part)
+            done += len(part)
+            progress(done)
+    return ResumedRun(np.concatenate(parts), resumed, None if cache is None else cache.path)
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

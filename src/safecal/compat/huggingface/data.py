@@ -1,6 +1,6 @@
 """Rows of a data set: texts or images with labels, from the hub, from a file, or from folders of images.
 
-Also what to say where a name leads nowhere, or a library is missing.
+Also the errors for a name that leads nowhere, and for a library that is missing.
 """
 
 import hashlib
@@ -16,8 +16,9 @@ from typing import Any, final
 from ..._checks.message import fail, show
 from ..._optional import require
 from ...errors import EmptyError, FileError, MissingValueError, OptionError, UnreachableError
+from ...inputs.sources import first_line
 
-__all__ = ["Rows", "UnreachableError", "library", "local_path", "open_rows", "reaching"]
+__all__ = ["LabelledRows", "UnreachableError", "hub_errors", "load_library", "local_path", "open_rows"]
 
 _LIBRARIES = {
     "transformers": "Transformers",
@@ -29,14 +30,14 @@ _LIBRARIES = {
 IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 
 
-def library(module: str, purpose: str) -> Any:
+def load_library(module: str, purpose: str) -> Any:
     """Import a library, or say what it is needed for and what to install."""
     return require(module, f"{purpose} needs {_LIBRARIES[module]}", "huggingface")
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class LabelledRows:
     """Labelled texts or images; the inputs are read when they are asked for."""
 
     name: str
@@ -56,7 +57,7 @@ class Rows:
         return [self._image(k) for k in range(start, stop)]
 
     def _image(self, k: int) -> Any:
-        pillow = library("PIL.Image", "reading images")
+        pillow = load_library("PIL.Image", "reading images")
         try:
             with pillow.open(io.BytesIO(self.raw(k))) as image:
                 return image.convert("RGB")
@@ -65,12 +66,12 @@ class Rows:
 
     def digest(self) -> str:
         """Return a fingerprint of all inputs, in their order."""
-        found = hashlib.sha256()
+        digest = hashlib.sha256()
         for k in range(self.n):
             data = self.raw(k)
-            found.update(len(data).to_bytes(8, "little"))
-            found.update(data)
-        return found.hexdigest()
+            digest.update(len(data).to_bytes(8, "little"))
+            digest.update(data)
+        return digest.hexdigest()
 
 
 def open_rows(
@@ -82,35 +83,35 @@ def open_rows(
     subset: str | None,
     split: str,
     revision: str | None,
-) -> Rows:
+) -> LabelledRows:
     """Open a data set, wherever it is."""
     path = local_path(data, "data")
     name = os.fspath(data)
     if path is None:
-        datasets = library("datasets", "a data set on the hub")
-        with reaching(name, "data", local=False):
-            rows = datasets.load_dataset(name, subset, split=split, revision=revision)
-        found = _from_datasets(rows, name, kind, column, label_column)
+        datasets = load_library("datasets", "a data set on the hub")
+        with hub_errors(name, "data", local=False):
+            dataset = datasets.load_dataset(name, subset, split=split, revision=revision)
+        labelled = _from_datasets(dataset, name, kind, column, label_column)
     elif path.is_file():
-        found = _from_file(path, kind, column, label_column)
+        labelled = _from_file(path, kind, column, label_column)
     elif (path / "dataset_info.json").is_file() or (path / "dataset_dict.json").is_file():
-        datasets = library("datasets", "a data set that `save_to_disk` wrote")
-        with reaching(name, "data", local=True):
-            rows = datasets.load_from_disk(str(path))
-        if not hasattr(rows, "features"):
-            if split not in rows:
-                raise fail(OptionError, "split", f"must be one of {sorted(rows)}", got=show(split))
-            rows = rows[split]
-        found = _from_datasets(rows, name, kind, column, label_column)
+        datasets = load_library("datasets", "a data set that `save_to_disk` wrote")
+        with hub_errors(name, "data", local=True):
+            dataset = datasets.load_from_disk(str(path))
+        if not hasattr(dataset, "features"):
+            if split not in dataset:
+                raise fail(OptionError, "split", f"must be one of {sorted(dataset)}", got=show(split))
+            dataset = dataset[split]
+        labelled = _from_datasets(dataset, name, kind, column, label_column)
     else:
-        found = _from_folder(path, kind)
-    if found.n == 0:
+        labelled = _from_folder(path, kind)
+    if labelled.n == 0:
         raise fail(EmptyError, "data", "must hold at least one row", got=f"none in {name!r}")
-    _check_labels(found)
-    return found
+    _check_labels(labelled)
+    return labelled
 
 
-def _check_labels(rows: Rows) -> None:
+def _check_labels(rows: LabelledRows) -> None:
     missing = [k for k, label in enumerate(rows.labels) if _is_missing(label)]
     if missing:
         raise fail(
@@ -123,12 +124,12 @@ def _is_missing(value: Any) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
-def _columns_exist(found: Sequence[str], column: str, label_column: str) -> None:
-    for argument, wanted in (("column", column), ("label_column", label_column)):
-        if wanted not in found:
+def _columns_exist(columns: Sequence[str], column: str, label_column: str) -> None:
+    for argument, name in (("column", column), ("label_column", label_column)):
+        if name not in columns:
             raise fail(
-                OptionError, argument, "must name a column of the data", got=show(wanted),
-                hint=f"its columns are {', '.join(map(repr, found))}.",
+                OptionError, argument, "must name a column of the data", got=show(name),
+                hint=f"its columns are {', '.join(map(repr, columns))}.",
             )  # fmt: skip
 
 
@@ -152,8 +153,8 @@ def _picture(value: Any, k: int, folder: Path) -> bytes:
         raise FileError(f"the image of row {k}, {str(folder / value)!r}, cannot be read: {error.strerror}.") from error
 
 
-def _from_file(path: Path, kind: str, column: str, label_column: str) -> Rows:
-    polars = library("polars", "reading a file of rows")
+def _from_file(path: Path, kind: str, column: str, label_column: str) -> LabelledRows:
+    polars = load_library("polars", "reading a file of rows")
     suffix = path.suffix.lower()
     text = {".csv": ",", ".tsv": "\t"}
     try:
@@ -168,14 +169,14 @@ def _from_file(path: Path, kind: str, column: str, label_column: str) -> Rows:
                 f"`data` must be a CSV, TSV, JSON Lines or Parquet file, or a folder of images; got {str(path)!r}."
             )
     except polars.exceptions.PolarsError as error:
-        raise FileError(f"{str(path)!r} cannot be read: {str(error).splitlines()[0]}.") from error
+        raise FileError(f"{str(path)!r} cannot be read: {first_line(error)}.") from error
     _columns_exist(frame.columns, column, label_column)
     values, folder = frame[column], path.parent
     raw = _picture if kind == "image" else lambda value, k, _: _text(value, k)
-    return Rows(str(path), kind, frame[label_column].to_list(), None, lambda k: raw(values[k], k, folder))
+    return LabelledRows(str(path), kind, frame[label_column].to_list(), None, lambda k: raw(values[k], k, folder))
 
 
-def _from_folder(path: Path, kind: str) -> Rows:
+def _from_folder(path: Path, kind: str) -> LabelledRows:
     """Take each sub-folder for a class, in the order of their names, as Datasets and torchvision do."""
     if kind != "image":
         raise FileError(f"`data` must be a file for texts; got the folder {str(path)!r}.")
@@ -189,10 +190,10 @@ def _from_folder(path: Path, kind: str) -> Rows:
     if not files:
         raise FileError(f"`data` must have a sub-folder of images for each class; {str(path)!r} has none.")
     numbers = [number for _, number in files]
-    return Rows(str(path), kind, [classes[k] for k in numbers], numbers, lambda k: files[k][0].read_bytes())
+    return LabelledRows(str(path), kind, [classes[k] for k in numbers], numbers, lambda k: files[k][0].read_bytes())
 
 
-def _from_datasets(rows: Any, name: str, kind: str, column: str, label_column: str) -> Rows:
+def _from_datasets(rows: Any, name: str, kind: str, column: str, label_column: str) -> LabelledRows:
     """Take a `datasets.Dataset`; classes go by their names where it knows them."""
     _columns_exist(rows.column_names, column, label_column)
     labels = list(rows[label_column])
@@ -202,17 +203,17 @@ def _from_datasets(rows: Any, name: str, kind: str, column: str, label_column: s
         numbers, labels = labels, [feature.int2str(k) for k in labels]
     if kind == "text":
         texts = list(rows[column])
-        return Rows(name, kind, labels, numbers, lambda k: _text(texts[k], k))
-    datasets = library("datasets", "reading images of a data set")
+        return LabelledRows(name, kind, labels, numbers, lambda k: _text(texts[k], k))
+    datasets = load_library("datasets", "reading images of a data set")
     stored = rows.select_columns([column]).cast_column(column, datasets.Image(decode=False))
-    return Rows(name, kind, labels, numbers, lambda k: _picture(stored[k][column], k, Path()))
+    return LabelledRows(name, kind, labels, numbers, lambda k: _picture(stored[k][column], k, Path()))
 
 
 _SUFFIXES = {".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson"}
 _GATED = ("gatedrepoerror", "access a gated repo", "is a gated dataset")
 
 
-def local_path(name: str | os.PathLike[str], what: str) -> Path | None:
+def local_path(name: str | os.PathLike[str], argument: str) -> Path | None:
     """Return the path of something on this machine, None for a name on the hub; refuse a path that leads nowhere."""
     text = os.fspath(name)
     path = Path(text).expanduser()
@@ -221,21 +222,21 @@ def local_path(name: str | os.PathLike[str], what: str) -> Path | None:
     meant = isinstance(name, os.PathLike) or text.startswith((".", "~", os.sep)) or "\\" in text
     if meant or text.count("/") > 1 or path.suffix.lower() in _SUFFIXES or not text:
         raise FileError(
-            f"`{what}` must be a name on the Hugging Face hub, or a path that exists; got {text!r}.\n\n"
+            f"`{argument}` must be a name on the Hugging Face hub, or a path that exists; got {text!r}.\n\n"
             f"Hint: relative paths start in the current folder, {os.getcwd()!r}."
         )
     return None
 
 
 @contextmanager
-def reaching(name: str, what: str, *, local: bool) -> Iterator[None]:
-    """Turn what Transformers and Datasets say of a model or a data set that cannot be had into one clear error.
+def hub_errors(name: str, argument: str, *, local: bool) -> Iterator[None]:
+    """Turn the errors of Transformers and Datasets about a model or a data set into one clear error.
 
     Parameters
     ----------
     name : str
         Name on the hub, or path.
-    what : {"model", "data"}
+    argument : {"model", "data"}
         The argument.
     local : bool
         Whether it lies on this machine.
@@ -247,42 +248,40 @@ def reaching(name: str, what: str, *, local: bool) -> Iterator[None]:
     except (OSError, ValueError, ImportError) as error:  # those of the hub are among them, and differ by version
         if "trust_remote_code" in str(error):
             raise FileError(
-                f"the {what} {name!r} brings code of its own, which safecal does not run.\n\n"
+                f"the {argument} {name!r} brings code of its own, which safecal does not run.\n\n"
                 f"Hint: read that code, save the predictions it makes, and give them to `safecal.evaluate`."
             ) from error
         if local:
-            raise FileError(f"the {what} in {name!r} cannot be read: {_first_line(error)}.") from error
+            raise FileError(f"the {argument} in {name!r} cannot be read: {first_line(error)}.") from error
         if isinstance(error, ValueError | ImportError) and not _from_hub(error):
-            raise FileError(f"the {what} {name!r} cannot be used: {_first_line(error)}.") from error
-        raise UnreachableError(_unreachable(name, what, error)) from error
+            raise FileError(f"the {argument} {name!r} cannot be used: {first_line(error)}.") from error
+        raise UnreachableError(_unreachable(name, argument, error)) from error
 
 
 def _from_hub(error: BaseException) -> bool:
     return type(error).__module__.startswith("huggingface_hub")
 
 
-def _unreachable(name: str, what: str, error: BaseException) -> str:
+def _unreachable(name: str, argument: str, error: BaseException) -> str:
     chain: list[str] = []
-    at: BaseException | None = error
-    while at is not None and len(chain) < 5:
-        chain.append(f"{type(at).__name__} {at}".lower())
-        at = at.__cause__ or at.__context__
-    kind = {"model": "model", "data": "data set"}[what]
-    page = f"https://huggingface.co/{'datasets/' if what == 'data' else ''}{name}"
-    copy = f"hf download {name} {'--repo-type dataset ' if what == 'data' else ''}--local-dir copy"
-    here = (
-        "a folder that `save_pretrained` wrote" if what == "model" else "a CSV or Parquet file, or a folder of images"
+    cause: BaseException | None = error
+    while cause is not None and len(chain) < 5:
+        chain.append(f"{type(cause).__name__} {cause}".lower())
+        cause = cause.__cause__ or cause.__context__
+    kind = {"model": "model", "data": "data set"}[argument]
+    page = f"https://huggingface.co/{'datasets/' if argument == 'data' else ''}{name}"
+    copy = f"hf download {name} {'--repo-type dataset ' if argument == 'data' else ''}--local-dir copy"
+    local_copy = (
+        "a folder that `save_pretrained` wrote"
+        if argument == "model"
+        else "a CSV or Parquet file, or a folder of images"
     )
     if any(word in text for text in chain for word in _GATED):
         return (
-            f"the {kind} {name!r} is gated on the Hugging Face hub, and this machine is not let in.\n\n"
-            f"Hint: accept the conditions at {page}, then `hf auth login`; or pass {here} as `{what}`."
+            f"the {kind} {name!r} is gated on the Hugging Face hub, and this machine has no access to it.\n\n"
+            f"Hint: accept the conditions at {page}, then `hf auth login`; or pass {local_copy} as `{argument}`."
         )
     return (
-        f"the {kind} {name!r} could not be fetched from the Hugging Face hub: {_first_line(error)}.\n\n"
-        f"Hint: pass a local copy as `{what}`, {here}. Where the hub can be reached: `{copy}`."
+        f"the {kind} {name!r} could not be fetched from the Hugging Face hub: {first_line(error)}.\n\n"
+        f"Hint: pass a local copy as `{argument}`, {local_copy}. Where the hub can be reached: `{copy}`."
     )
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__

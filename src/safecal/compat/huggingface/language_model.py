@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Unpack, final
@@ -16,14 +15,15 @@ from ..._checks.message import fail, show
 from ..._sums.splits import Plan
 from ..._sums.tally import Tally
 from ..._types import AnyArray, FloatArray, IndexArray
+from ...engines.torch.categorical import hidden_columns
 from ...engines.torch.evaluation import ScoredRows
-from ...engines.torch.rows import hidden_columns
-from ...engines.torch.tensors import COLUMNS, on_cuda, scored_columns, widened
+from ...engines.torch.tensors import COLUMNS, on_cuda, score_columns, widen
 from ...errors import EmptyError, FileError, MissingValueError, OptionError, UnavailableError
-from ...html.texts import MarkedText
+from ...inputs.tokens import position_groups
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
-from .cache import LogitCache
+from ...report.page import MarkedText
+from .cache import resume
 from .model import CausalModel
 
 __all__ = ["LanguageModelRun", "run_language_model"]
@@ -33,7 +33,7 @@ _KINDS = ("special token", "space", "number", "punctuation", "start of a word", 
 
 
 class _Pieces(dict[int, str]):
-    """The text of tokens, found when it is asked for."""
+    """The text of each token, looked up when it is asked for."""
 
     def __init__(self, piece: Callable[[int], str]) -> None:
         super().__init__()
@@ -110,12 +110,10 @@ class LanguageModelRun:
             Their names.
         """
         if by == "position":
-            edges = [16, 128, 1024]
-            names = ["1 to 15", "16 to 127", "128 to 1023", "1024 and later"]
-            return np.array(names)[np.digitize(self.position, edges)]
+            return position_groups(self.position)
         if by == "kind":
-            known, place = np.unique(self.tokens, return_inverse=True)
-            return np.array([self._kind(int(token)) for token in known])[place]
+            distinct, index = np.unique(self.tokens, return_inverse=True)
+            return np.array([self._kind(int(token)) for token in distinct])[index]
         missing = [k for k, fields in enumerate(self.fields) if by not in fields]
         if missing:
             hint = "use `position`, `kind`, or a field that every text has."
@@ -179,14 +177,14 @@ class LanguageModelRun:
             Some tokens around each place, with their excess. A report shows them.
         """
         excess = self.excess
-        found: list[MarkedText] = []
+        marked: list[MarkedText] = []
         for number in self._worst_texts()[:most]:
-            here = np.flatnonzero(self.document == number)
-            worst = int(np.argmax(excess[here]))
-            some = here[max(0, worst - _EXCERPT // 2) : worst + _EXCERPT // 2]
-            tokens = tuple((self.pieces[int(self.tokens[k])], float(excess[k])) for k in some)
-            found.append(MarkedText(f"text {number + 1}, from token {int(self.position[some[0]]) + 1}", tokens))
-        return found
+            places = np.flatnonzero(self.document == number)
+            worst = int(np.argmax(excess[places]))
+            shown = places[max(0, worst - _EXCERPT // 2) : worst + _EXCERPT // 2]
+            tokens = tuple((self.pieces[int(self.tokens[k])], float(excess[k])) for k in shown)
+            marked.append(MarkedText(f"text {number + 1}, from token {int(self.position[shown[0]]) + 1}", tokens))
+        return marked
 
     def _worst_texts(self) -> list[int]:
         order = np.argsort(-self.excess, kind="stable")
@@ -266,44 +264,27 @@ def run_language_model(
     if step > size - 1:
         raise fail(OptionError, "stride", "must be smaller than the window", got=show(step))
     ids = [network.encode(document) for document in documents]
-    windows = [one for number, tokens in enumerate(ids) for one in _windows(number, len(tokens), size, step)]
-    total = sum(one.end - one.first for one in windows)
+    windows = [piece for number, tokens in enumerate(ids) for piece in _windows(number, len(tokens), size, step)]
+    total = sum(piece.end - piece.first for piece in windows)
     if total == 0:
         raise fail(EmptyError, "texts", "must hold a text of two or more tokens", got="none")
-    stored = nullcontext() if cache is None else LogitCache(cache, _settings(network, [size, step, batch_size], ids))
-    with stored as kept:
-        parts = [] if kept is None else list(kept.batches)
-        done = resumed = sum(map(len, parts))
-        tell = progress or (lambda done, total: None)
-        tell(done, total)
-        for begin in range(len(parts) * batch_size, len(windows), batch_size):
-            part = _scored(network, ids, windows[begin : begin + batch_size])
-            if kept is not None:
-                kept.append(part)
-            parts.append(part)
-            done += len(part)
-            tell(done, total)
-    rows = np.concatenate(parts)
+    report = progress or (lambda done, total: None)
+
+    def score(number: int) -> FloatArray:
+        return _scored(network, ids, windows[number * batch_size : (number + 1) * batch_size])
+
+    def settings() -> dict[str, Any]:
+        digest = hashlib.sha256(json.dumps([size, step, batch_size, *ids]).encode()).hexdigest()
+        return {**network.identity(), "tokens": digest}
+
+    run = resume(cache, settings, -(-len(windows) // batch_size), score, lambda done: report(done, total))
+    rows = run.rows
     tokens, position, document = (rows[:, k].astype(np.intp) for k in range(3))
     columns = np.ascontiguousarray(rows[:, 3:].T)
-    name = network.name
+    pieces = _Pieces(network.piece)
     return LanguageModelRun(
-        name,
-        columns,
-        tokens,
-        position,
-        document,
-        _Pieces(network.piece),
-        network.special,
-        fields,
-        network.classes,
-        resumed,
+        network.name, columns, tokens, position, document, pieces, network.special, fields, network.classes, run.resumed
     )
-
-
-def _settings(network: CausalModel, sizes: list[int], ids: list[list[int]]) -> dict[str, Any]:
-    digest = hashlib.sha256(json.dumps([*sizes, *ids]).encode()).hexdigest()
-    return {**network.identity(), "tokens": digest}
 
 
 def _read(texts: Any, column: str) -> tuple[list[str], list[Mapping[str, Any]]]:
@@ -319,12 +300,12 @@ def _read(texts: Any, column: str) -> tuple[list[str], list[Mapping[str, Any]]]:
         if path.suffix not in (".jsonl", ".ndjson"):
             return [content], [{}]
         texts = list(_lines(content, str(path)))
-    found: list[str] = []
+    documents: list[str] = []
     fields: list[Mapping[str, Any]] = []
-    for k, one in enumerate(texts):
-        value = one.get(column) if isinstance(one, Mapping) else one
+    for k, entry in enumerate(texts):
+        value = entry.get(column) if isinstance(entry, Mapping) else entry
         if not isinstance(value, str):
-            hint = "name the field that holds the text: `column=`." if isinstance(one, Mapping) else None
+            hint = "name the field that holds the text: `column=`." if isinstance(entry, Mapping) else None
             raise fail(
                 MissingValueError,
                 "texts",
@@ -333,11 +314,11 @@ def _read(texts: Any, column: str) -> tuple[list[str], list[Mapping[str, Any]]]:
                 place=f"row {k}",
                 hint=hint,
             )
-        found.append(value)
-        fields.append({name: x for name, x in one.items() if name != column} if isinstance(one, Mapping) else {})
-    if not found:
+        documents.append(value)
+        fields.append({name: x for name, x in entry.items() if name != column} if isinstance(entry, Mapping) else {})
+    if not documents:
         raise fail(EmptyError, "texts", "must hold at least one text", got="none")
-    return found, fields
+    return documents, fields
 
 
 def _lines(content: str, name: str) -> Iterator[Any]:
@@ -351,7 +332,7 @@ def _lines(content: str, name: str) -> Iterator[Any]:
 
 
 def _windows(document: int, length: int, size: int, stride: int) -> Iterator[_Window]:
-    """Cut a text into windows, such that each token but the first is scored once, with as many before as there are."""
+    """Cut a text into windows so that each token but the first is scored once, after as many earlier tokens as fit."""
     begin, scored = 0, 1
     while scored < length:
         end = min(begin + size, length)
@@ -363,25 +344,25 @@ def _windows(document: int, length: int, size: int, stride: int) -> Iterator[_Wi
 def _scored(network: CausalModel, ids: Sequence[Sequence[int]], windows: Sequence[_Window]) -> FloatArray:
     """Score some windows: a row for each token, with the token, its position, its text, and the columns."""
     torch = network.torch
-    longest = max(one.end - one.begin for one in windows)
+    longest = max(window.end - window.begin for window in windows)
     tokens = torch.zeros((len(windows), longest), dtype=torch.long)
     seen, scored = torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
-    for k, one in enumerate(windows):
-        size = one.end - one.begin
-        tokens[k, :size] = torch.tensor(ids[one.document][one.begin : one.end])
+    for k, window in enumerate(windows):
+        size = window.end - window.begin
+        tokens[k, :size] = torch.tensor(ids[window.document][window.begin : window.end])
         seen[k, :size] = 1
-        scored[k, one.first - one.begin : size] = True
-    wanted, targets = scored[:, 1:], tokens[:, 1:]
-    y = targets[wanted].to(network.device)
+        scored[k, window.first - window.begin : size] = True
+    is_scored, targets = scored[:, 1:], tokens[:, 1:]
+    y = targets[is_scored].to(network.device)
     with torch.inference_mode():
         hidden, head = network.states(tokens.to(network.device), seen.to(network.device))
-        rows = hidden[:, :-1][wanted.to(network.device)]
+        rows = hidden[:, :-1][is_scored.to(network.device)]
         if head is not None:
-            found = hidden_columns(y, rows, head.weight, head.bias)
+            columns = hidden_columns(y, rows, head.weight, head.bias)
         else:
-            found = scored_columns(y, rows if on_cuda(rows) else widened(rows), None, None, 2)
-    where = torch.nonzero(wanted)
-    begin = torch.tensor([one.begin for one in windows])[where[:, 0]]
-    document = torch.tensor([one.document for one in windows])[where[:, 0]]
+            columns = score_columns(y, rows if on_cuda(rows) else widen(rows), None, None, 2)
+    where = torch.nonzero(is_scored)
+    begin = torch.tensor([window.begin for window in windows])[where[:, 0]]
+    document = torch.tensor([window.document for window in windows])[where[:, 0]]
     place = torch.stack([y.cpu(), where[:, 1] + 1 + begin, document]).double()
-    return np.asarray(torch.cat([place, found.double().cpu()]).T.numpy())
+    return np.asarray(torch.cat([place, columns.double().cpu()]).T.numpy())

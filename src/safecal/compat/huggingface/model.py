@@ -15,7 +15,7 @@ from scipy import special
 from ..._checks.message import fail, show
 from ..._types import AnyArray, FloatArray
 from ...errors import FileError, LabelError, OptionError
-from .data import Rows, library, local_path, reaching
+from .data import LabelledRows, hub_errors, load_library, local_path
 
 __all__ = ["CausalModel", "Classes", "Outcomes", "PretrainedModel", "log_odds", "read_outcomes"]
 
@@ -65,12 +65,12 @@ def canonical(label: Any) -> str:
     return {"true": "1", "false": "0"}.get(word, word)
 
 
-def read_outcomes(rows: Rows, classes: Classes, positive: Any, negative: Any, positive_class: Any) -> Outcomes:
+def read_outcomes(rows: LabelledRows, classes: Classes, positive: Any, negative: Any, positive_class: Any) -> Outcomes:
     """Read the labels of the data, before any prediction is made.
 
     Parameters
     ----------
-    rows : Rows
+    rows : LabelledRows
         The data.
     classes : Classes
         Those of the model.
@@ -93,45 +93,47 @@ def read_outcomes(rows: Rows, classes: Classes, positive: Any, negative: Any, po
     column = _column(classes, positive, positive_class)
     if positive is None and negative is None:
         return Outcomes((_numbers(rows, classes) == column).astype(np.int64), column)
-    argument, wanted = ("positive", positive) if negative is None else ("negative", negative)
+    argument, named_label = ("positive", positive) if negative is None else ("negative", negative)
     words = [canonical(label) for label in rows.labels]
-    if canonical(wanted) not in words:
-        known = ", ".join(map(repr, sorted(set(words))[:10]))
-        raise fail(LabelError, argument, "must be a label of the data", got=show(wanted), hint=f"they are {known}.")
-    same = np.array([word == canonical(wanted) for word in words])
-    return Outcomes((same if negative is None else ~same).astype(np.int64), column)
+    if canonical(named_label) not in words:
+        known_labels = ", ".join(map(repr, sorted(set(words))[:10]))
+        raise fail(
+            LabelError, argument, "must be a label of the data", got=show(named_label), hint=f"they are {known_labels}."
+        )
+    is_label = np.array([word == canonical(named_label) for word in words])
+    return Outcomes((is_label if negative is None else ~is_label).astype(np.int64), column)
 
 
 def _column(classes: Classes, positive: Any, positive_class: Any) -> int:
-    """Find the class of the model that is positive; without a word about it, number 1."""
+    """Find the class of the model that is positive; by default number 1."""
     if len(classes.names) == 1:
         return 1  # its only logit speaks of it, whatever its name
-    asked = positive if positive_class is None else positive_class
-    if asked is None and len(classes.names) == 2:
+    label = positive if positive_class is None else positive_class
+    if label is None and len(classes.names) == 2:
         return 1
-    found = None if asked is None else classes.number(asked)
-    if found is None:
+    number = None if label is None else classes.number(label)
+    if number is None:
         raise fail(
-            LabelError, "positive_class", "must be a class of the model, by name or by number", got=show(asked),
+            LabelError, "positive_class", "must be a class of the model, by name or by number", got=show(label),
             hint=f"they are {_listed(classes.names)}.",
         )  # fmt: skip
-    return found
+    return number
 
 
-def _numbers(rows: Rows, classes: Classes) -> AnyArray:
+def _numbers(rows: LabelledRows, classes: Classes) -> AnyArray:
     """Return the class of each row."""
     if rows.numbers is not None and classes.generic and max(rows.numbers) < max(len(classes.names), 2):
         return np.array(rows.numbers, dtype=np.int64)
-    known = {word: classes.number(word) for word in {canonical(label) for label in rows.labels}}
-    found = [known[canonical(label)] for label in rows.labels]
-    strange = [k for k, number in enumerate(found) if number is None]
-    if strange:
+    number_of = {word: classes.number(word) for word in {canonical(label) for label in rows.labels}}
+    numbers = [number_of[canonical(label)] for label in rows.labels]
+    unknown = [k for k, number in enumerate(numbers) if number is None]
+    if unknown:
         raise fail(
             LabelError, "label_column", "must hold classes of the model, by name or by number",
-            got=show(rows.labels[strange[0]]), place=f"row {strange[0]}", count=(len(strange), rows.n),
+            got=show(rows.labels[unknown[0]]), place=f"row {unknown[0]}", count=(len(unknown), rows.n),
             hint=f"they are {_listed(classes.names)}; or name the `positive` label and its `positive_class`.",
         )  # fmt: skip
-    return np.array(found, dtype=np.int64)
+    return np.array(numbers, dtype=np.int64)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -145,9 +147,9 @@ def log_odds(logits: FloatArray, column: int, classes: Classes) -> FloatArray:
         return logits[:, 0]
     if classes.sigmoid:
         return logits[:, column]
-    rest = np.delete(logits, column, axis=1)
-    others: FloatArray = rest[:, 0] if rest.shape[1] == 1 else special.logsumexp(rest, axis=1)
-    return logits[:, column] - others
+    other_logits = np.delete(logits, column, axis=1)
+    log_rest: FloatArray = other_logits[:, 0] if other_logits.shape[1] == 1 else special.logsumexp(other_logits, axis=1)
+    return logits[:, column] - log_rest
 
 
 class Pretrained(ABC):
@@ -158,18 +160,20 @@ class Pretrained(ABC):
         self.path = local_path(model, "model")
         if self.path is not None and not self.path.is_dir():
             raise FileError(f"`model` must be a folder that `save_pretrained` wrote; {self.name!r} is a file.")
-        self._transformers = library("transformers", "running a pretrained model")
-        self._torch = library("torch", "running a pretrained model")
+        self._transformers = load_library("transformers", "running a pretrained model")
+        self._torch = load_library("torch", "running a pretrained model")
         self.device = self._chosen(device)
-        self._place = str(self.path or self.name)
+        self._source = str(self.path or self.name)
         # Code that comes with a model is never run; a local folder asks nobody.
-        self._how: dict[str, Any] = {"trust_remote_code": False, "local_files_only": self.path is not None}
+        self._load_options: dict[str, Any] = {"trust_remote_code": False, "local_files_only": self.path is not None}
         if self.path is None:
-            self._how["revision"] = revision or "main"
+            self._load_options["revision"] = revision or "main"
         with self._reading():
-            self.config = self._transformers.AutoConfig.from_pretrained(self._place, **self._how)
+            self.config = self._transformers.AutoConfig.from_pretrained(self._source, **self._load_options)
         if self.path is None:  # weights and tokenizer come from the same commit, whatever is uploaded meanwhile
-            self._how["revision"] = getattr(self.config, "_commit_hash", None) or self._how["revision"]
+            self._load_options["revision"] = (
+                getattr(self.config, "_commit_hash", None) or self._load_options["revision"]
+            )
         self._network: Any = None
 
     def _chosen(self, device: str | None) -> Any:
@@ -192,7 +196,7 @@ class Pretrained(ABC):
         shown = bars.is_progress_bar_enabled()
         bars.disable_progress_bar()
         try:
-            with reaching(self.name, "model", local=self.path is not None):
+            with hub_errors(self.name, "model", local=self.path is not None):
                 yield
         finally:
             if shown:
@@ -200,23 +204,23 @@ class Pretrained(ABC):
 
     @abstractmethod
     def kind_of_run(self) -> dict[str, Any]:
-        """Return what else fixes the logits."""
+        """Return the settings of this kind of model that fix the logits."""
 
     def identity(self) -> dict[str, Any]:
-        """Return what fixes the logits, but for the inputs."""
-        found: dict[str, Any] = {
+        """Return all that fixes the logits, except the inputs."""
+        identity: dict[str, Any] = {
             **self.kind_of_run(),
             "device": self.device.type,
             "torch": str(self._torch.__version__),
             "transformers": str(self._transformers.__version__),
         }
         if self.path is None:
-            return {**found, "model": self.name, "revision": self._how["revision"]}
-        return {**found, "files": _digest(self.path)}
+            return {**identity, "model": self.name, "revision": self._load_options["revision"]}
+        return {**identity, "files": _digest(self.path)}
 
     def _tokenizer(self) -> Any:
         with self._reading():
-            return self._transformers.AutoTokenizer.from_pretrained(self._place, **self._how)
+            return self._transformers.AutoTokenizer.from_pretrained(self._source, **self._load_options)
 
     def _longest(self, tokenizer: Any, otherwise: int) -> int:
         """Return how many tokens the model takes; ``otherwise`` where its tokenizer does not know."""
@@ -255,14 +259,16 @@ class PretrainedModel(Pretrained):
         exact = self._torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
         with self._torch.inference_mode(), exact:
             ready = {key: value.to(self.device) for key, value in self._prepare(inputs).items()}
-            found = self._network(**ready).logits
-        return np.asarray(found.double().cpu().numpy(), dtype=np.float64).reshape(len(inputs), -1)
+            logits = self._network(**ready).logits
+        return np.asarray(logits.double().cpu().numpy(), dtype=np.float64).reshape(len(inputs), -1)
 
     def _load(self) -> None:
         t = self._transformers
         task = t.AutoModelForSequenceClassification if self.kind == "text" else t.AutoModelForImageClassification
         with self._reading():
-            network, info = task.from_pretrained(self._place, config=self.config, output_loading_info=True, **self._how)
+            network, info = task.from_pretrained(
+                self._source, config=self.config, output_loading_info=True, **self._load_options
+            )
             self._prepare = self._tokens() if self.kind == "text" else self._pixels()
         missing = sorted(info["missing_keys"])
         if missing:
@@ -283,8 +289,10 @@ class PretrainedModel(Pretrained):
 
     def _pixels(self) -> Any:
         # Pillow resizes the same way everywhere; torchvision need not be installed.
-        library("PIL.Image", "reading images")
-        processor = self._transformers.AutoImageProcessor.from_pretrained(self._place, backend="pil", **self._how)
+        load_library("PIL.Image", "reading images")
+        processor = self._transformers.AutoImageProcessor.from_pretrained(
+            self._source, backend="pil", **self._load_options
+        )
         return lambda images: processor(images=images, return_tensors="pt")
 
 
@@ -316,19 +324,19 @@ class CausalModel(Pretrained):
         return str(self.tokenizer.decode([token]))
 
     def states(self, tokens: Any, seen: Any) -> tuple[Any, Any]:
-        """Return what the last layer is applied to, and that layer; or the logits, and None, where it cannot be had."""
+        """Return the states before the last layer, and that layer; or the logits and None, where more follows it."""
         if self._network is None:
             self._load()
         if self._head is None:
             return self._network(input_ids=tokens, attention_mask=seen, use_cache=False).logits, None
-        found = self._network.base_model(input_ids=tokens, attention_mask=seen, use_cache=False)
-        return found.last_hidden_state, self._head
+        outputs = self._network.base_model(input_ids=tokens, attention_mask=seen, use_cache=False)
+        return outputs.last_hidden_state, self._head
 
     def _load(self) -> None:
         dtype = self._torch.bfloat16 if self.device.type == "cuda" else self._torch.float32
         with self._reading():
             network = self._transformers.AutoModelForCausalLM.from_pretrained(
-                self._place, config=self.config, dtype=dtype, **self._how
+                self._source, config=self.config, dtype=dtype, **self._load_options
             )
         self._network = network.to(self.device).eval()
         self._head = self._plain_head()
@@ -343,16 +351,16 @@ class CausalModel(Pretrained):
             return None
         tokens = self._torch.arange(8, device=self.device)[None] % self.classes
         with self._torch.inference_mode():
-            wanted = self._network(input_ids=tokens, use_cache=False).logits
-            found = head(self._network.base_model(input_ids=tokens, use_cache=False).last_hidden_state)
-        return head if self._torch.equal(found, wanted.to(found.dtype)) else None
+            expected = self._network(input_ids=tokens, use_cache=False).logits
+            logits = head(self._network.base_model(input_ids=tokens, use_cache=False).last_hidden_state)
+        return head if self._torch.equal(logits, expected.to(logits.dtype)) else None
 
 
 def _digest(folder: Path) -> str:
     """Return a fingerprint of the files of a model."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")):
         with open(file, "rb") as opened:
             inner = hashlib.file_digest(opened, "sha256").hexdigest()
-        found.update(f"{file.name}\0{inner}\n".encode())
-    return found.hexdigest()
+        digest.update(f"{file.name}\0{inner}\n".encode())
+    return digest.hexdigest()

@@ -40,7 +40,7 @@ class _Scores(NamedTuple):
         return _Scores(values / values.sum(axis=1, keepdims=True), False)
 
     def form(self) -> dict[str, Any]:
-        """Return them as doors take them."""
+        """Return them as an argument of `evaluate`."""
         return {"logits" if self.logits else "y_prob": self.values}
 
     def predictions(self, happened: IndexArray) -> Predictions:
@@ -72,9 +72,9 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         The folds, each row in one of them. A number makes stratified folds, of whole groups where there are groups; it
         makes fewer where the rarest class has fewer rows.
     clip : float, optional
-        Move the probabilities of the classifier into ``[clip, 1 - clip]`` before they are mended. By default that is
-        done only where it gives some class a probability of exactly 0, as forests do: that is taken for half of the
-        smallest probability that is none, but not for less than ``1 / (2 n)``, which n rows cannot tell from 0.
+        Move the probabilities of the classifier into ``[clip, 1 - clip]`` before they are mended. By default this is
+        done only where it gives some class a probability of exactly 0, as forests do: 0 is replaced by half of the
+        smallest other probability, but by no less than ``1 / (2 n)``, which n rows cannot tell from 0.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         The same after the map, fitted for each part of the rows to the others, and after the temperature that rules
         over-confidence out. ``evaluation_.verdict`` is the verdict.
     clip_ : float or None
-        What probabilities were clipped at.
+        The value at which probabilities were clipped.
     n_features_in_ : int
         How many features there are, where the classifier tells.
     feature_names_in_ : ndarray
@@ -197,7 +197,7 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
                 fitting["sample_weight"] = sample_weight
             else:
                 warnings.warn(
-                    f"{type(self.estimator).__name__} takes no `sample_weight`: the weights serve the map alone.",
+                    f"{type(self.estimator).__name__} takes no `sample_weight`: the weights are used for the map only.",
                     stacklevel=3,
                 )
         return fitting, beside
@@ -225,12 +225,12 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         values: FloatArray | None = None
         logits = False
         for train, test in folds:
-            some = {name: _rows(value, train, len(labels)) for name, value in fitting.items()}
-            model = clone(self.estimator).fit(_safe_indexing(X, train), labels[train], **some)
-            found = self._scores(model, _safe_indexing(X, test))
+            fold_params = {name: _rows(value, train, len(labels)) for name, value in fitting.items()}
+            model = clone(self.estimator).fit(_safe_indexing(X, train), labels[train], **fold_params)
+            scores = self._scores(model, _safe_indexing(X, test))
             if values is None:
-                values, logits = np.empty((len(labels), *found.values.shape[1:])), found.logits
-            values[test] = found.values
+                values, logits = np.empty((len(labels), *scores.values.shape[1:])), scores.logits
+            values[test] = scores.values
         assert values is not None
         return _Scores(values, logits)
 
@@ -247,22 +247,22 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
             cv = min(cv, int(counts.min()))
             cv = cv if splitting.get("groups") is None else StratifiedGroupKFold(cv)
         cv = check_cv(cv, labels, classifier=True)
-        found = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(X, labels, **splitting)]
-        tested = np.bincount(np.concatenate([test for _, test in found]), minlength=len(labels))
+        folds = [(np.asarray(train), np.asarray(test)) for train, test in cv.split(X, labels, **splitting)]
+        tested = np.bincount(np.concatenate([test for _, test in folds]), minlength=len(labels))
         if (tested != 1).any():
             raise ValueError(
                 f"`cv` must predict every row once; row {(tested != 1).argmax()} is predicted"
                 f" {tested[(tested != 1).argmax()]} times.\n\nHint: pass a number, or folds such as `StratifiedKFold`."
             )
-        for train, _ in found:
+        for train, _ in folds:
             unmet = np.setdiff1d(np.arange(len(self.classes_)), happened[train])
             if unmet.size:
                 name = show(self.classes_[unmet[0]])
                 raise ValueError(
-                    f"every class must occur outside each fold; {name} occurs in one fold alone."
+                    f"every class must occur outside each fold; {name} occurs in one fold only."
                     "\n\nHint: pass folds that spread every class, as `StratifiedKFold` makes them."
                 )
-        return found
+        return folds
 
     def _scores(self, model: Any, X: Any) -> _Scores:
         """Return what a fitted classifier says of some rows."""
@@ -272,15 +272,15 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return _Scores(np.asarray(model.decision_function(X), dtype=np.float64), True)
 
     def _chosen_clip(self, scores: _Scores, n: int) -> float | None:
-        """Return what probabilities are clipped at; None where none is certain."""
+        """Return the value at which to clip probabilities; None where no probability is 0 or 1."""
         if self.clip is not None or scores.logits:
             return None if scores.logits else self.clip
         small = np.minimum(scores.values, 1.0 - scores.values)
         if small.min() > 0.0:
             return None
         between = small[small > 0.0]
-        least = float(between.min()) if between.size else 0.0
-        return min(max(0.5 * least, 0.5 / n), 0.5 / len(self.classes_))
+        smallest = float(between.min()) if between.size else 0.0
+        return min(max(0.5 * smallest, 0.5 / n), 0.5 / len(self.classes_))
 
     @property
     def evaluation_(self) -> Evaluation:
@@ -322,7 +322,7 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         return np.asarray(self.classes_[likeliest])
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return who gets what is passed to ``fit``, as scikit-learn wants it said.
+        """Return where arguments of ``fit`` go, in the form of scikit-learn.
 
         Returns
         -------

@@ -24,8 +24,7 @@ from ..._types import FloatArray
 from ...errors import FormError, InputError, ShapeError
 from ...families.density import Density
 from ...families.gaussian import gaussian
-from ...families.mixture import gaussian_mixture
-from ...families.particles import particles
+from ...families.mixtures import gaussian_mixture, particles
 from ...families.predictions import Predictions
 
 __all__ = ["States"]
@@ -36,7 +35,7 @@ class _Row(NamedTuple):
     truth: FloatArray
     mean: FloatArray
     spread: FloatArray
-    rest: Any
+    extra: Any  # of mixtures their components, of neighbours their scores
     angles: tuple[int, ...]
     where: str
 
@@ -47,13 +46,13 @@ def _vector(values: Any) -> FloatArray:
 
 def _angles(*vectors: Any) -> set[int]:
     """Return which components are angles: bearings, elevations and the like are types of their own."""
-    found: set[int] = set()
+    angles: set[int] = set()
     for vector in vectors:
         values = np.asarray(vector)
         if values.dtype == object:
             first = values.reshape(len(values), -1)[:, 0]
-            found |= {i for i, value in enumerate(first) if isinstance(value, Angle)}
-    return found
+            angles |= {i for i, value in enumerate(first) if isinstance(value, Angle)}
+    return angles
 
 
 def _lower(root: FloatArray) -> FloatArray:
@@ -104,13 +103,13 @@ class States:
 
     def add(self, truth: Any, state: Any, where: str) -> None:
         """Take in a truth and its estimate; ``where`` names them in errors."""
-        kind, mean, spread, rest = self._parts(state)
+        kind, mean, spread, extra = self._parts(state)
         vector = state[0].state_vector if isinstance(state, GaussianMixture) else state.state_vector
         x = self._truth(_vector(truth.state_vector), len(mean), where)
         angles = _angles(truth.state_vector, vector)
         if kind == "neighbours":
-            rest = self._neighbours(x, rest, angles).score()
-        self._rows.append(_Row(kind, x, mean, spread, rest, tuple(sorted(angles)), where))
+            extra = self._neighbours(x, extra, angles).score()
+        self._rows.append(_Row(kind, x, mean, spread, extra, tuple(sorted(angles)), where))
 
     def _truth(self, truth: FloatArray, d: int, where: str) -> FloatArray:
         """Return the truth in the coordinates of the estimate; components that do not matter are left open."""
@@ -155,12 +154,12 @@ class States:
             cov = np.asarray(state.covar, dtype=np.float64).reshape(d, d)
             if not isinstance(state, ParticleState):
                 return "cov", _vector(state.mean), cov, None
-            rest = None if self.method == "moments" else (state.state_vector, state.log_weight)
-            return "particles" if rest is None else "neighbours", _vector(state.mean), cov, rest
-        raise _refused(state, "it states no uncertainty, or not one of a density")
+            extra = None if self.method == "moments" else (state.state_vector, state.log_weight)
+            return "particles" if extra is None else "neighbours", _vector(state.mean), cov, extra
+        raise _refused(state, "it states no uncertainty, or none that has a density")
 
-    def _neighbours(self, x: FloatArray, rest: Any, angles: set[int]) -> Predictions:
-        points, log_weight = rest
+    def _neighbours(self, x: FloatArray, extra: Any, angles: set[int]) -> Predictions:
+        points, log_weight = extra
         cloud = np.asarray(points, dtype=np.float64).T[None]
         logs = np.asarray(log_weight, dtype=np.float64)[None]
         options: dict[str, Any] = {"mapping": self.mapping, "angles": sorted(angles), "rng": self.rng}
@@ -195,16 +194,16 @@ class States:
         x = np.stack([row.truth for row in rows])
         options: dict[str, Any] = {"mapping": self.mapping, "angles": angles}
         if kind == "neighbours":
-            scored = Scored.concatenate([row.rest for row in rows])
+            scored = Scored.concatenate([row.extra for row in rows])
             return _density(scored, np.arange(len(rows)), x.shape[1] if self.mapping is None else len(self.mapping))
         try:
             if kind == "mixture":
-                weight, mean, cov = _padded([row.rest for row in rows])
+                weight, mean, cov = _padded([row.extra for row in rows])
                 return gaussian_mixture(x, weight, mean, cov=cov, draws=self.draws, rng=self.rng, **options)
             form = "cov" if kind == "particles" else kind
             spread: dict[str, Any] = {form: np.stack([row.spread for row in rows])}
-            found = gaussian(x, np.stack([row.mean for row in rows]), **spread, **options)
-            return found if kind != "particles" else replace(found, method="moment match of particles")
+            states = gaussian(x, np.stack([row.mean for row in rows]), **spread, **options)
+            return states if kind != "particles" else replace(states, method="moment match of particles")
         except InputError as error:
             raise _placed(error, rows) from None
 
@@ -214,8 +213,8 @@ _MATCHED = ("mixture", "particles", "neighbours")
 
 def _padded(mixtures: list[Any]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Put mixtures of different sizes into arrays; a component of weight 0 is absent."""
-    n, most, d = len(mixtures), max(len(w) for w, _, _ in mixtures), mixtures[0][1].shape[1]
-    weight, mean, cov = np.zeros((n, most)), np.zeros((n, most, d)), np.zeros((n, most, d, d))
+    n, largest, d = len(mixtures), max(len(w) for w, _, _ in mixtures), mixtures[0][1].shape[1]
+    weight, mean, cov = np.zeros((n, largest)), np.zeros((n, largest, d)), np.zeros((n, largest, d, d))
     for i, (w, m, c) in enumerate(mixtures):
         weight[i, : len(w)], mean[i, : len(w)], cov[i, : len(w)] = w, m, c
     return weight, mean, cov
@@ -231,7 +230,7 @@ def _density(scored: Scored, order: Any, d: int) -> Predictions:
     columns = (scored.excess, scored.varentropy, scored.third_cumulant)
     excess, varentropy, third = (column[order] for column in columns)
     noise = None if scored.numerical_variance is None else scored.numerical_variance[order]
-    return Density(excess, varentropy, third, None, None, noise, "states of Stone Soup", None, None, d)
+    return Density(excess, varentropy, third, "states of Stone Soup", d, numerical_variance=noise)
 
 
 def _placed(error: InputError, rows: list[_Row]) -> InputError:

@@ -6,7 +6,7 @@ It needs ``pip install "safecal[torchmetrics]"``. Predictions come first here, a
 from typing import Any, final
 
 from ..._checks.columns import choice, whole_number
-from ..._sums.bins import Bins
+from ..._sums.splits import Bins
 from ...engines.torch.sums import METRICS
 from .state import Calibration, binary_rows, class_rows
 

@@ -10,7 +10,7 @@ from ..._checks.classes import row_tolerance
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
 from ..._optional import require
-from ..._sums.bins import Bins
+from ..._sums.splits import Bins
 from ..._sums.summary import Summary
 from ..._sums.table import Table
 from ..._sums.tally import Tally
@@ -21,11 +21,11 @@ from ...engines.torch.sums import (
     add_rows,
     metrics,
     rows_at_once,
-    shapes,
+    state_shapes,
     table_of,
     tally_of,
 )
-from ...engines.torch.tensors import load_torch, widened
+from ...engines.torch.tensors import load_torch, widen
 from ...errors import (
     BinsError,
     DtypeError,
@@ -57,7 +57,7 @@ except ImportError:
 
 
 class Calibration(Metric):  # type: ignore[misc]
-    """Sums of rows in float64 states; the classes that derive from it say of what, and what `compute` returns."""
+    """Sums of rows in float64 states; derived classes say which rows, and what `compute` returns."""
 
     is_differentiable = False
     higher_is_better = None
@@ -93,7 +93,7 @@ class Calibration(Metric):  # type: ignore[misc]
         torch = load_torch()
         home = _home(torch, self.device)
         self._rulers = Rulers.of(self.bins.edges, home)
-        for name, shape in shapes(self.family, len(self.bins), self.classes).items():
+        for name, shape in state_shapes(self.family, len(self.bins), self.classes).items():
             self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=home), dist_reduce_fx="sum")
 
     @abstractmethod
@@ -128,15 +128,15 @@ class Calibration(Metric):  # type: ignore[misc]
         self._set_states(states)
 
     def compute(self) -> Any:
-        """Return float64 scalars by name, or the one that was asked for alone; NaN when there are no rows.
+        """Return float64 scalars by name, or the metric that ``only`` names; NaN when there are no rows.
 
         Returns
         -------
         dict of torch.Tensor, or torch.Tensor
             They lie on the device, which is not waited for.
         """
-        found = metrics(self.sums)
-        return found if self.only is None else found[self.only]
+        values = metrics(self.sums)
+        return values if self.only is None else values[self.only]
 
     def _states(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._defaults}
@@ -221,8 +221,8 @@ class Calibration(Metric):  # type: ignore[misc]
 
     def _table(self, sums: FloatArray) -> Table:
         if np.isnan(sums).any():
-            rule = "must have seen only rows that have an answer"
-            hint = "with `validate_args=True` the batch that has another is refused, and its row named."
+            rule = "must have seen only rows with a valid prediction and label"
+            hint = "with `validate_args=True` a batch with an invalid row is refused, and the row is named."
             raise fail(MissingValueError, "metric", rule, got="NaN", hint=hint)
         return table_of(sums, self.family, self.bins)
 
@@ -296,7 +296,7 @@ def _tensors(preds: Any, target: Any) -> None:
 
 
 def binary_rows(preds: Any, target: Any) -> tuple[Any, Any]:
-    """Return both as one column; any shape that they share will do."""
+    """Return predictions and labels as one column each; they may have any shape that they share."""
     _tensors(preds, target)
     if preds.shape != target.shape:
         got = f"{tuple(target.shape)} and {tuple(preds.shape)}"
@@ -348,7 +348,7 @@ def refuse(bad: Any, values: Any, y: Any, classes: int, from_logits: bool) -> In
         got = show(outside[0].item())
         return fail(RangeError, "preds", "must lie in [0, 1]", got=got, place=where, count=count, hint=hint)
     rule = f"must sum to 1 in each row, within {row_tolerance(classes):.3g}"
-    got = f"{float(widened(row).sum()):.9g}"
+    got = f"{float(widen(row).sum()):.9g}"
     wide = "preds.float()" if values.element_size() == 2 else "preds"
     hint = f"for logits, say `from_logits=True`; or normalise: pass `{wide} / {wide}.sum(1, keepdim=True)`."
     return fail(NormalisationError, "preds", rule, got=got, place=where, count=count, hint=hint)

@@ -12,15 +12,17 @@ import numpy as np
 
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import COARSE_SPREADS, HAIR, LOWEST, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
-from ..._sums.bins import Bins
 from ..._sums.histogram import CELLS
+from ..._sums.splits import Bins
 from ..._types import AnyArray
 from .formulas import as_number
 from .language import language
 
-__all__ = ["MOMENTS", "TOLD", "WEIGHTED_MOMENTS", "bin_number", "binned_value", "coarse_odds", "coarse_spread",
-           "histogram_cell", "odds_cell", "outside", "spread_cell", "told_by_key", "weighted_cell",
-           "with_state"]  # fmt: skip
+__all__ = [
+    "IMPLIED", "MOMENTS", "WEIGHTED_MOMENTS", "add_coarse_odds", "add_coarse_spread", "add_histogram_cell",
+    "add_odds_cell", "add_spread_cell", "add_weighted_cell", "bin_number", "binned_value", "outside",
+    "with_implied_sums", "with_state",
+]  # fmt: skip
 
 _SIDE = (CELLS - 1) // 2  # cells of one side of the histogram, eight to the octave
 _FIRST = float(LOWEST[1])  # log-odds below it share a cell
@@ -28,18 +30,18 @@ _LAST = float(LOWEST[-1])  # and so do those from here on
 _HAIR = 2.0**-40  # by which cells of log-odds begin below round numbers, in parts of the power of two
 _WEIGHTS = 2048 * 4  # cells of weights: all exponents of floats, four to the octave
 _STATES = 3  # of a row: as it is, certain, bad
-TOLD = ("n_certain", "n_impossible", "sum_observed", "sum_correct", "sum_confidence")  # by the key
+IMPLIED = ("n_certain", "n_impossible", "sum_observed", "sum_correct", "sum_confidence")  # by the key
 MOMENTS = ("inside", "d1", "d2", "d3")
 WEIGHTED_MOMENTS = ("inside", "dl", "dw", "dl2", "dw2", "dlw")
 COLUMN = {"probability": "predicted", "confidence": "confidence", "entropy": "entropy"}
 
 
-def binned_value(bin_on: str, most: float, bins: Bins) -> Any:
-    """Return the value that rows are binned on; rounding may not carry it over its own bound."""
+def binned_value(bin_on: str, largest: float, bins: Bins) -> Any:
+    """Return the value that rows are binned on; rounding must not carry it over its own bound."""
     nw = language()
     value = nw.col(COLUMN[bin_on])
-    if bin_on == "entropy" and math.isfinite(most):
-        value = nw.when(value > most).then(nw.lit(most)).otherwise(value)
+    if bin_on == "entropy" and math.isfinite(largest):
+        value = nw.when(value > largest).then(nw.lit(largest)).otherwise(value)
     low, high = bins.edges[0], bins.edges[-1]
     if bin_on == "entropy" and math.isfinite(high):
         slack = 1e-12 * max(abs(low), abs(high))
@@ -57,16 +59,16 @@ def outside(value: Any, bins: Bins) -> Any:
 
 def bin_number(value: Any, bins: Bins) -> Any:
     """Number the bin of a value by a search among the edges: ``[a, b)``, the last one closed."""
-    return _searched(value, bins.edges[:-1])
+    return _search(value, bins.edges[:-1])
 
 
-def _searched(value: Any, starts: Sequence[float], found: Sequence[float] | None = None) -> Any:
-    """Number the last of some starts that a value is not below, or return what was to be ``found`` there."""
+def _search(value: Any, starts: Sequence[float], results: Sequence[float] | None = None) -> Any:
+    """Number the last of some starts that a value is not below, or return the one of ``results`` with that number."""
     nw = language()
 
     def search(first: int, last: int) -> Any:
         if first == last:
-            return nw.lit(float(first if found is None else found[first]))
+            return nw.lit(float(first if results is None else results[first]))
         middle = (first + last + 1) // 2
         below = value < starts[middle]
         return nw.when(below).then(search(first, middle - 1)).otherwise(search(middle, last))
@@ -101,18 +103,18 @@ def _place(frame: Any, name: str, per_octave: int, hair: float = 0.0) -> Any:
     )
 
 
-def histogram_cell(frame: Any) -> Any:
+def add_histogram_cell(frame: Any) -> Any:
     """Add ``cell``, the number of the histogram's cell of ``excess``."""
     nw = language()
-    size, least, octaves = nw.col("excess").abs(), 2.0**-20, _SIDE // 8
-    most = (2.0 - 2.0**-3) * 2.0 ** (octaves - 21)  # the last cell; whatever is beyond counts to it
-    frame = _place(frame.with_columns(size=size.clip(least, most)), "size", 8)
-    number = nw.when(size >= least).then(161.0 + 8.0 * nw.col("octave") + nw.col("step")).otherwise(nw.lit(0.0))
+    size, smallest, octaves = nw.col("excess").abs(), 2.0**-20, _SIDE // 8
+    largest = (2.0 - 2.0**-3) * 2.0 ** (octaves - 21)  # the last cell; whatever is beyond counts to it
+    frame = _place(frame.with_columns(size=size.clip(smallest, largest)), "size", 8)
+    number = nw.when(size >= smallest).then(161.0 + 8.0 * nw.col("octave") + nw.col("step")).otherwise(nw.lit(0.0))
     sign = nw.when(nw.col("excess") < 0.0).then(nw.lit(-1.0)).otherwise(nw.lit(1.0))
     return frame.with_columns(cell=_SIDE + sign * number)
 
 
-def spread_cell(frame: Any) -> Any:
+def add_spread_cell(frame: Any) -> Any:
     """Put the cell of the spread, as `Ordered` has it, beside that of the histogram, in one number."""
     return frame.with_columns(cell=language().col("cell") * float(SPREADS) + _spread())
 
@@ -123,7 +125,7 @@ def _spread() -> Any:
     return place.clip(0.0, SPREADS - 1.0)
 
 
-def coarse_spread(frame: Any) -> Any:
+def add_coarse_spread(frame: Any) -> Any:
     """Add ``coarse``, the number of the coarse cell of the spread."""
     return frame.with_columns(coarse=(_spread() / float(COARSE_SPREADS)).floor().cast(language().Int64))
 
@@ -141,7 +143,7 @@ def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
     starts = [2.0**k * (1.0 - 0.5 * hair) for k in octaves]
     bounded = nw.col("bounded")
     frame = frame.with_columns(
-        octave=_searched(bounded, starts), power=_searched(bounded, starts, [2.0**k for k in octaves])
+        octave=_search(bounded, starts), power=_search(bounded, starts, [2.0**k for k in octaves])
     )
     power, part = nw.col("power"), 1.0 / per_octave
     digits = bounded / power + (hair - 1.0)
@@ -173,13 +175,13 @@ def with_state(key: Any) -> Any:
     return key * float(_STATES) + nw.when(nw.col("bad") == 1.0).then(nw.lit(2.0)).otherwise(state)
 
 
-def told_by_key(table: dict[str, AnyArray], weighted: bool) -> dict[str, AnyArray]:
+def with_implied_sums(table: dict[str, AnyArray], weighted: bool) -> dict[str, AnyArray]:
     """Return sums by key with those that the key tells: its cell, what happened, the side of one half, the state."""
     key = table["key"].astype(np.int64)
     key, state = np.divmod(key, _STATES)
     wrong, positive, n, predicted = key // 2 % 2, key % 2, table["n"], table["sum_predicted"]
     mass = table["weight"] if weighted else n
-    told = {
+    implied = {
         "key": key,
         "bad": n * (state == 2),
         "n_certain": n * (state == 1),
@@ -188,10 +190,10 @@ def told_by_key(table: dict[str, AnyArray], weighted: bool) -> dict[str, AnyArra
         "sum_correct": mass * (wrong == 0),
         "sum_confidence": np.where(positive == 1, predicted, mass - predicted),
     }
-    return table | told | ({} if weighted else {"inside": n * (state != 1)})
+    return table | implied | ({} if weighted else {"inside": n * (state != 1)})
 
 
-def odds_cell(frame: Any) -> tuple[Any, int]:
+def add_odds_cell(frame: Any) -> tuple[Any, int]:
     """Add ``cell`` and its ``MOMENTS`` as `Cells` has them, and return how many cells there are."""
     nw = language()
     frame = _odds(frame, 16, _HAIR).with_columns(inside=as_number(~nw.col("certain")))
@@ -200,7 +202,7 @@ def odds_cell(frame: Any) -> tuple[Any, int]:
     return frame.with_columns(d2=d * d, d3=d * d * d), 4 * ODDS_CELLS
 
 
-def weighted_cell(frame: Any) -> tuple[Any, int]:
+def add_weighted_cell(frame: Any) -> tuple[Any, int]:
     """Add ``cell`` and its ``WEIGHTED_MOMENTS`` as `WeightedCells` has them, and return how many cells there are."""
     nw = language()
     heavy = nw.col("weight") > 0.0
@@ -222,7 +224,7 @@ def weighted_cell(frame: Any) -> tuple[Any, int]:
     return frame.with_columns(dl2=x * x, dw2=y * y, dlw=x * y), 4 * _WEIGHTS * (28 * 8 + 2)
 
 
-def coarse_odds(frame: Any, weighted: bool) -> Any:
+def add_coarse_odds(frame: Any, weighted: bool) -> Any:
     """Add ``coarse``, the number of the coarse cell of two outcomes, as `coarse_odds` of the kernels has it.
 
     Rows that are in no cell are left out: certain ones, and those without weight.
@@ -231,7 +233,7 @@ def coarse_odds(frame: Any, weighted: bool) -> Any:
     frame = frame.filter(~nw.col("certain") & (nw.col("weight") > 0.0) if weighted else ~nw.col("certain"))
     # With weights, cells are twice as wide.
     frame, starts = (_odds(frame, 8), (STARTS + 1) // 2) if weighted else (_odds(frame, 16, _HAIR), STARTS)
-    number, size = _searched(nw.col("cell"), starts.tolist()), float(len(starts))
+    number, size = _search(nw.col("cell"), starts.tolist()), float(len(starts))
     frame = frame.with_columns(coarse=number)
     place = nw.when(nw.col("likely")).then(size + nw.col("coarse")).otherwise(size - 1.0 - nw.col("coarse"))
     return frame.with_columns(coarse=place.cast(nw.Int64))

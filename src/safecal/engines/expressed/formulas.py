@@ -21,21 +21,10 @@ from ...errors import ShapeError
 from .language import language
 
 __all__ = [
-    "arrays",
-    "as_number",
-    "binary_rows",
-    "cluster_columns",
-    "collected",
-    "gaussian_rows",
-    "information",
-    "limited",
-    "log1p",
-    "node_query",
-    "node_sums_of",
-    "one_minus_exp",
-    "pair_columns",
+    "add_cluster_columns", "add_pair_columns", "add_summary_columns", "as_arrays", "as_number", "collect_limited",
+    "collect_numbers", "log1p", "node_query", "node_sums_of", "one_minus_exp", "score_binary", "score_gaussian",
     "sums_by",
-]
+]  # fmt: skip
 
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 _ROOT = 1.3407807929942596e154  # its square is the largest float
@@ -110,7 +99,7 @@ def _odds_from_logit(frame: Any) -> Any:
     return frame.with_columns(predicted=nw.when(nw.col("likely")).then(large).otherwise(nw.col("m_small")))
 
 
-def binary_rows(frame: Any, form: str, clip: float | None) -> Any:
+def score_binary(frame: Any, form: str, clip: float | None) -> Any:
     """Score predictions of two outcomes: ``value`` and ``happened`` become the columns of a scored row."""
     nw = language()
     if clip is not None:
@@ -134,7 +123,7 @@ def binary_rows(frame: Any, form: str, clip: float | None) -> Any:
     )
 
 
-def gaussian_rows(frame: Any, form: str) -> Any:
+def score_gaussian(frame: Any, form: str) -> Any:
     """Score scalar Gaussians: ``outcome``, ``value`` (the mean) and ``spread`` become the columns of a scored row."""
     nw = language()
     spread = nw.col("spread")
@@ -159,7 +148,7 @@ def as_number(condition: Any) -> Any:
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
 
 
-def information(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
+def add_summary_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
     """Add a column for each sum of a Summary, and return their names; impossible rows give 0 in nats."""
     nw = language()
     possible = nw.when(nw.col("impossible")).then(nw.lit(0.0)).otherwise(nw.lit(1.0))
@@ -223,21 +212,21 @@ def _based(frame: Any, weighted: bool, classes: bool) -> Any:
     )
 
 
-def pair_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
+def add_pair_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
     """Add the columns of `PAIRS` but the number of rows, and return their names."""
     nw = language()
     frame = _based(frame, weighted, classes)
     wd = nw.col("c_deviation")
     if classes:
         q, rest = 1.0 - nw.col("confidence"), nw.col("confidence")
-        found = (wd * q, wd * q.sqrt(), wd * rest, wd * rest.sqrt())
+        rare = (wd * q, wd * q.sqrt(), wd * rest, wd * rest.sqrt())
     else:
-        found = (wd, wd, wd, wd)
-    columns = {f"c_{name}": column for name, column in zip(RARE, found, strict=True)}
+        rare = (wd, wd, wd, wd)
+    columns = {f"c_{name}": column for name, column in zip(RARE, rare, strict=True)}
     return frame.with_columns(**columns), [f"c_{name}" for name in (*BASE[1:], *RARE)]
 
 
-def cluster_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
+def add_cluster_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
     """Add the columns of `Clusters` but the number of rows, and return their names.
 
     The surprise expected of two outcomes is ``L / (1 + exp(beta L))``, that of scalar Gaussians ``1 / (2 beta)``.
@@ -310,10 +299,10 @@ def _at_node(rows: Any, keys: list[str], weighted: bool, k: int) -> Any:
     return frame.with_columns(**columns).select(*keys, "node", *columns)
 
 
-def node_sums_of(found: Any, codes: Any, size: int, weighted: bool) -> FloatArray:
+def node_sums_of(result: Any, codes: Any, size: int, weighted: bool) -> FloatArray:
     """Return the sums of `NodeTable`, from what the query gave and the number of the key of each of its rows."""
     names = [*_SUMS, *(_WEIGHTED if weighted else ())]
-    table = arrays(found, ["node", *names, *([_MISTAKES] if weighted else [])])
+    table = as_arrays(result, ["node", *names, *([_MISTAKES] if weighted else [])])
     place = codes * len(NODES) + table["node"].astype(np.intp)
     parts = [np.bincount(place, weights=table[name], minlength=size * len(NODES)) for name in names]
     sums: FloatArray = np.stack(parts, axis=1).astype(np.float64).reshape(size, -1)
@@ -330,7 +319,7 @@ def sums_by(rows: Any, keys: list[str], names: list[str]) -> Any:
     return chosen.group_by(*keys).agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
 
 
-def limited(query: Any, name: str) -> Any:
+def collect_limited(query: Any, name: str) -> Any:
     """Run a query by key, if the keys are not too many, and return an Arrow table."""
     table = query.head(tally.MAX_KEYS + 1).collect("pyarrow").to_native()
     if table.num_rows > tally.MAX_KEYS:
@@ -341,12 +330,12 @@ def limited(query: Any, name: str) -> Any:
     return table
 
 
-def collected(query: Any) -> dict[str, AnyArray]:
+def collect_numbers(query: Any) -> dict[str, AnyArray]:
     """Run a query, and return its columns of numbers."""
     table = query.collect("pyarrow").to_native()
-    return arrays(table, table.column_names)
+    return as_arrays(table, table.column_names)
 
 
-def arrays(table: Any, names: list[str]) -> dict[str, AnyArray]:
+def as_arrays(table: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return columns of numbers of an Arrow table."""
     return {name: np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in names}

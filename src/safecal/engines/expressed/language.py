@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, final
 
 from ..._optional import narwhals
 
-__all__ = ["SqlFrame", "in_sql", "language"]
+__all__ = ["SqlFrame", "in_sql", "language", "quoted"]
 
 _SOURCE = re.compile(r"FROM (s[0-9a-f]{16})\b")
 _COLUMN = re.compile(r"`((?:[^`]|``)*)`")
@@ -39,7 +39,8 @@ def language() -> Any:
     return _SqlLanguage() if _SQL.get() else narwhals()
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return the name of a column as Spark reads it: dots and marks in it mean nothing."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -63,32 +64,32 @@ class Sql:
     def __init__(self, text: str, name: str = "") -> None:
         self.text, self.name = text, name
 
-    def _with(self, other: Any, sign: str) -> "Sql":
+    def _operated(self, other: Any, sign: str) -> "Sql":
         return Sql(f"({self.text} {sign} {_text(other)})", self.name)
 
-    def _after(self, other: Any, sign: str) -> "Sql":
+    def _reflected(self, other: Any, sign: str) -> "Sql":
         return Sql(f"({_text(other)} {sign} {self.text})", self.name)
 
-    def _of(self, function: str) -> "Sql":
+    def _called(self, function: str) -> "Sql":
         return Sql(f"{function}({self.text})", self.name)
 
     def __add__(self, other: Any) -> "Sql":
-        return self._with(other, "+")
+        return self._operated(other, "+")
 
     def __radd__(self, other: Any) -> "Sql":
-        return self._after(other, "+")
+        return self._reflected(other, "+")
 
     def __sub__(self, other: Any) -> "Sql":
-        return self._with(other, "-")
+        return self._operated(other, "-")
 
     def __rsub__(self, other: Any) -> "Sql":
-        return self._after(other, "-")
+        return self._reflected(other, "-")
 
     def __mul__(self, other: Any) -> "Sql":
-        return self._with(other, "*")
+        return self._operated(other, "*")
 
     def __rmul__(self, other: Any) -> "Sql":
-        return self._after(other, "*")
+        return self._reflected(other, "*")
 
     # Spark takes quotients and logarithms for values that may be missing, and then looks after each of them. Those of
     # the formulas never are: no divisor is 0.
@@ -105,57 +106,57 @@ class Sql:
         return Sql(f"power({self.text}, {_text(other)})", self.name)
 
     def __lt__(self, other: Any) -> "Sql":
-        return self._with(other, "<")
+        return self._operated(other, "<")
 
     def __le__(self, other: Any) -> "Sql":
-        return self._with(other, "<=")
+        return self._operated(other, "<=")
 
     def __gt__(self, other: Any) -> "Sql":
-        return self._with(other, ">")
+        return self._operated(other, ">")
 
     def __ge__(self, other: Any) -> "Sql":
-        return self._with(other, ">=")
+        return self._operated(other, ">=")
 
     def __eq__(self, other: Any) -> "Sql":  # type: ignore[override]
-        return self._with(other, "=")
+        return self._operated(other, "=")
 
     def __ne__(self, other: Any) -> "Sql":  # type: ignore[override]
-        return self._with(other, "<>")
+        return self._operated(other, "<>")
 
     __hash__ = None  # type: ignore[assignment]
 
     def __and__(self, other: Any) -> "Sql":
-        return self._with(other, "AND")
+        return self._operated(other, "AND")
 
     def __or__(self, other: Any) -> "Sql":
-        return self._with(other, "OR")
+        return self._operated(other, "OR")
 
     def __invert__(self) -> "Sql":
         return Sql(f"(NOT {self.text})", self.name)
 
     def abs(self) -> "Sql":
-        return self._of("abs")
+        return self._called("abs")
 
     def exp(self) -> "Sql":
-        return self._of("exp")
+        return self._called("exp")
 
     def sqrt(self) -> "Sql":
-        return self._of("sqrt")
+        return self._called("sqrt")
 
     def floor(self) -> "Sql":
-        return self._of("floor")
+        return self._called("floor")
 
     def is_null(self) -> "Sql":
-        return self._of("isnull")
+        return self._called("isnull")
 
     def is_nan(self) -> "Sql":
-        return self._of("isnan")
+        return self._called("isnan")
 
     def min(self) -> "Sql":
-        return self._of("min")
+        return self._called("min")
 
     def max(self) -> "Sql":
-        return self._of("max")
+        return self._called("max")
 
     def sum(self) -> "Sql":
         return Sql(f"nvl(sum({self.text}), 0D)", self.name)
@@ -164,8 +165,10 @@ class Sql:
         return Sql(f"nvl({self.text}, {_text(value)})", self.name)
 
     def clip(self, low: float, high: float) -> "Sql":
-        x, least, most = self.text, _text(low), _text(high)
-        return Sql(f"CASE WHEN {x} < {least} THEN {least} WHEN {x} > {most} THEN {most} ELSE {x} END", self.name)
+        x, lowest, highest = self.text, _text(low), _text(high)
+        return Sql(
+            f"CASE WHEN {x} < {lowest} THEN {lowest} WHEN {x} > {highest} THEN {highest} ELSE {x} END", self.name
+        )
 
     def cast(self, kind: Any) -> "Sql":
         nw = narwhals()
@@ -202,7 +205,7 @@ class _SqlLanguage:
         return getattr(narwhals(), name)  # the types of columns
 
     def col(self, name: str) -> Sql:
-        return Sql(_quoted(name), name)
+        return Sql(quoted(name), name)
 
     def lit(self, value: Any) -> Sql:
         return Sql(_text(value), "literal")
@@ -223,19 +226,21 @@ class _SqlLanguage:
 class _Step(NamedTuple):
     """A query over earlier steps: its text; or the expressions that it selects, by name, from where, and the rest."""
 
-    whole: str
+    query: str
     selected: tuple[tuple[str, str], ...] = ()
     source: str = ""
-    rest: str = ""
+    clauses: str = ""
 
     def text(self, wanted: set[str] | None) -> tuple[str, set[str] | None]:
         """Return its text for the columns that are wanted, None being all, and the columns that it reads itself."""
         if not self.selected:
-            return self.whole, None
+            return self.query, None
         kept = [(name, text) for name, text in self.selected if wanted is None or name in wanted] or self.selected[:1]
-        listed = ", ".join(f"{text} AS {_quoted(name)}" for name, text in kept)
-        read = {name.replace("``", "`") for name in _COLUMN.findall(" ".join((*(text for _, text in kept), self.rest)))}
-        return f"SELECT {_braced(listed)} FROM {self.source}{_braced(self.rest)}", read
+        listed = ", ".join(f"{text} AS {quoted(name)}" for name, text in kept)
+        read = {
+            name.replace("``", "`") for name in _COLUMN.findall(" ".join((*(text for _, text in kept), self.clauses)))
+        }
+        return f"SELECT {_braced(listed)} FROM {self.source}{_braced(self.clauses)}", read
 
 
 @final
@@ -254,29 +259,29 @@ class SqlFrame:
     """
 
     def __init__(self, frame: Any, names: tuple[str, ...]) -> None:
-        self.frame = frame.select(*map(_quoted, dict.fromkeys(names)))
+        self.frame = frame.select(*map(quoted, dict.fromkeys(names)))
         self.columns = tuple(dict.fromkeys(names))
         self.steps: dict[str, _Step] = {}
         self.last = "{rows}"
 
     def of(self, step: _Step, columns: tuple[str, ...], steps: dict[str, _Step] | None = None) -> "SqlFrame":
         """Return a query with one more step."""
-        found = object.__new__(SqlFrame)
-        found.frame, found.columns = self.frame, columns
-        found.last = "s" + hashlib.sha256(step.text(None)[0].encode()).hexdigest()[:16]
-        found.steps = {**(self.steps if steps is None else steps), found.last: step}
-        return found
+        frame = object.__new__(SqlFrame)
+        frame.frame, frame.columns = self.frame, columns
+        frame.last = "s" + hashlib.sha256(step.text(None)[0].encode()).hexdigest()[:16]
+        frame.steps = {**(self.steps if steps is None else steps), frame.last: step}
+        return frame
 
     def _texts(self) -> dict[str, str]:
         """Return the text of each step, with the columns that later ones read."""
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         wanted: dict[str, set[str] | None] = {self.last: None}
         for name, step in reversed(self.steps.items()):
-            found[name], read = step.text(wanted[name])
-            for source in _SOURCE.findall(found[name]):
+            texts[name], read = step.text(wanted[name])
+            for source in _SOURCE.findall(texts[name]):
                 before = wanted.get(source, set())
                 wanted[source] = None if before is None or read is None else before | read
-        return dict(reversed(found.items()))
+        return dict(reversed(texts.items()))
 
     @property
     def text(self) -> str:
@@ -302,14 +307,14 @@ class SqlFrame:
 
     def select(self, *names: str | Sql, **named: Sql) -> "SqlFrame":
         """Return a query of other columns."""
-        given = [Sql(_quoted(name), name) if isinstance(name, str) else name for name in names]
-        given += [value.alias(name) for name, value in named.items()]
-        return self.chosen(given, "")
+        expressions = [Sql(quoted(name), name) if isinstance(name, str) else name for name in names]
+        expressions += [value.alias(name) for name, value in named.items()]
+        return self.chosen(expressions, "")
 
-    def chosen(self, given: list[Sql], rest: str) -> "SqlFrame":
+    def chosen(self, expressions: list[Sql], clauses: str) -> "SqlFrame":
         """Return a query of some expressions, with the rest of its text."""
-        selected = tuple((one.name, one.text) for one in given)
-        return self.of(_Step("", selected, self.last, rest), tuple(one.name for one in given))
+        selected = tuple((expression.name, expression.text) for expression in expressions)
+        return self.of(_Step("", selected, self.last, clauses), tuple(expression.name for expression in expressions))
 
     def with_columns(self, **named: Sql) -> "SqlFrame":
         """Return a query with more columns, or others of the same name."""
@@ -346,7 +351,7 @@ class _Grouped:
         self._frame, self._keys = frame, keys
 
     def agg(self, *sums: Sql) -> SqlFrame:
-        keys = [Sql(_quoted(key), key) for key in self._keys]
+        keys = [Sql(quoted(key), key) for key in self._keys]
         return self._frame.chosen([*keys, *sums], " GROUP BY " + ", ".join(key.text for key in keys))
 
 

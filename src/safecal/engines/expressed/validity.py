@@ -26,11 +26,11 @@ from .language import language
 __all__ = ["Flagged", "flag"]
 
 _LEAST, _MOST = 1e-75, 1e75  # weights between them have cubes that are floats
-_AFTER = ("weight", "cluster")  # columns that are looked at after the predictions and their outcomes
+_CHECKED_LAST = ("weight", "cluster")  # columns that are looked at after the predictions and their outcomes
 _LABELS = 8  # distinct labels that are asked for: three are too many
 
 
-class Rule(NamedTuple):
+class ColumnRule(NamedTuple):
     """A rule that a column may break, and the check of the core that refuses it; ``broken`` None is a missing value."""
 
     name: str
@@ -45,7 +45,7 @@ class Flagged:
     """A lazy frame with a flag for every rule, and the means to refuse it."""
 
     frame: Any
-    rules: tuple[Rule, ...]
+    rules: tuple[ColumnRule, ...]
     fills: dict[str, float]
     naming: InputError | None  # what is wrong with labels that are names, if anything is
     named: dict[str, str]  # the columns of the user, by the names they have here
@@ -69,10 +69,10 @@ class Flagged:
     @property
     def _missing(self) -> Any:
         nw = language()
-        found, *more = (nw.col(rule.name) for rule in self.rules if rule.broken is None)
-        for flag_of in more:
-            found = found | flag_of
-        return found
+        missing, *flags = (nw.col(rule.name) for rule in self.rules if rule.broken is None)
+        for flag_of in flags:
+            missing = missing | flag_of
+        return missing
 
     def refuse(self, n: int) -> None:
         """Raise for the first rule that one of ``n`` rows breaks."""
@@ -83,21 +83,23 @@ class Flagged:
             columns[rule.name] = as_number(broken)
             if rule.broken is not None:
                 columns |= {f"{rule.name}_{end}": nw.when(broken).then(nw.col(rule.column)) for end in ("min", "max")}
-        wanted = [getattr(nw.col(name), name[-3:] if name[-4:] in ("_min", "_max") else "sum")() for name in columns]
-        found = self.frame.select(**columns).select(*wanted).collect("pyarrow").to_dict(as_series=False)
-        holes = [rule.column for rule in self.rules if rule.broken is None and found[rule.name][0]]
+        aggregates = [
+            getattr(nw.col(name), name[-3:] if name[-4:] in ("_min", "_max") else "sum")() for name in columns
+        ]
+        result = self.frame.select(**columns).select(*aggregates).collect("pyarrow").to_dict(as_series=False)
+        holes = [rule.column for rule in self.rules if rule.broken is None and result[rule.name][0]]
         if holes:
             name = next(column for column in self.named if column in holes)
             raise fail(
                 MissingValueError, self.named[name], "must not hold missing values", got="none",
-                count=(int(found["missing"][0]), n), hint=phrase("drop"),
+                count=(int(result["missing"][0]), n), hint=phrase("drop"),
             )  # fmt: skip
         for rule in self.rules:
-            if rule.column in _AFTER and self.naming is not None:
+            if rule.column in _CHECKED_LAST and self.naming is not None:
                 raise self.naming
-            count = int(found[rule.name][0] or 0)
+            count = int(result[rule.name][0] or 0)
             if count:
-                ends = [found[f"{rule.name}_{end}"][0] for end in ("min", "max")]
+                ends = [result[f"{rule.name}_{end}"][0] for end in ("min", "max")]
                 raise _counted(rule.check, np.array(ends), (count, n))
         if self.naming is not None:
             raise self.naming
@@ -148,7 +150,7 @@ def flag(frame: Any, columns: Columns) -> Flagged:
         rules, fills = rules + _weight_rules(), fills | {"weight": 1.0}
     if columns.cluster is not None:
         chosen["cluster"] = nw.col(columns.cluster)
-        rules = (*rules, Rule("cluster_missing", "cluster", lambda a: cluster_codes(a.astype(object), len(a))))
+        rules = (*rules, ColumnRule("cluster_missing", "cluster", lambda a: cluster_codes(a.astype(object), len(a))))
     frame = frame.select(**chosen)
     numbers = {name for name in fills if name not in turned}
     missing = [rule for rule in rules if rule.broken is None]
@@ -156,11 +158,11 @@ def flag(frame: Any, columns: Columns) -> Flagged:
         numbers.add("cluster")
     flags = {r.name: _missing(nw.col(r.column), r.column in numbers) for r in missing}
     frame = frame.with_columns(**flags)
-    whole = {
+    filled = {
         name: nw.when(nw.col(f"{name}_missing")).then(nw.lit(fill)).otherwise(turned.get(name, nw.col(name)))
         for name, fill in fills.items()
     }
-    frame = frame.with_columns(**whole)
+    frame = frame.with_columns(**filled)
     broken = {rule.name: rule.broken for rule in rules if rule.broken is not None}
     frame = frame.with_columns(**broken) if broken else frame
     named: dict[str, Any] = {
@@ -213,7 +215,7 @@ def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
     return None
 
 
-def _class_rules(form: str, plain: bool) -> tuple[Rule, ...]:
+def _class_rules(form: str, plain: bool) -> tuple[ColumnRule, ...]:
     nw = language()
     value, outcome = nw.col("value"), nw.col("outcome")
 
@@ -222,18 +224,18 @@ def _class_rules(form: str, plain: bool) -> tuple[Rule, ...]:
 
     if form == "y_prob":
         rules = [
-            Rule("value_missing", "value", lambda a: probabilities(a, form)),
-            Rule("value_range", "value", lambda a: probabilities(a, form), (value < 0.0) | (value > 1.0)),
+            ColumnRule("value_missing", "value", lambda a: probabilities(a, form)),
+            ColumnRule("value_range", "value", lambda a: probabilities(a, form), (value < 0.0) | (value > 1.0)),
         ]
     else:
-        rules = [Rule("value_missing", "value", lambda a: real_logits(a, form))]
-    rules.append(Rule("outcome_missing", "outcome", label))
+        rules = [ColumnRule("value_missing", "value", lambda a: real_logits(a, form))]
+    rules.append(ColumnRule("outcome_missing", "outcome", label))
     if plain:
-        rules.append(Rule("outcome_label", "outcome", label, (outcome != 0.0) & (outcome != 1.0)))
+        rules.append(ColumnRule("outcome_label", "outcome", label, (outcome != 0.0) & (outcome != 1.0)))
     return tuple(rules)
 
 
-def _state_rules(form: str) -> tuple[Rule, ...]:
+def _state_rules(form: str) -> tuple[ColumnRule, ...]:
     nw = language()
 
     def infinite(name: str) -> Any:
@@ -246,20 +248,20 @@ def _state_rules(form: str) -> tuple[Rule, ...]:
     }
     rules = []
     for name, check in checks.items():
-        rules.append(Rule(f"{name}_missing", name, check))
-        rules.append(Rule(f"{name}_infinite", name, check, infinite(name)))
-    return (*rules, Rule("spread_range", "spread", checks["spread"], ~(nw.col("spread") > 0.0)))
+        rules.append(ColumnRule(f"{name}_missing", name, check))
+        rules.append(ColumnRule(f"{name}_infinite", name, check, infinite(name)))
+    return (*rules, ColumnRule("spread_range", "spread", checks["spread"], ~(nw.col("spread") > 0.0)))
 
 
-def _weight_rules() -> tuple[Rule, ...]:
+def _weight_rules() -> tuple[ColumnRule, ...]:
     w = language().col("weight")
 
     def check(a: AnyArray) -> Any:
         return weights(a, len(a))
 
     return (
-        Rule("weight_missing", "weight", check),
-        Rule("weight_infinite", "weight", check, w.abs() == np.inf),
-        Rule("weight_negative", "weight", check, w < 0.0),
-        Rule("weight_range", "weight", check, (w > 0.0) & ((w < _LEAST) | (w > _MOST))),
+        ColumnRule("weight_missing", "weight", check),
+        ColumnRule("weight_infinite", "weight", check, w.abs() == np.inf),
+        ColumnRule("weight_negative", "weight", check, w < 0.0),
+        ColumnRule("weight_range", "weight", check, (w > 0.0) & ((w < _LEAST) | (w > _MOST))),
     )

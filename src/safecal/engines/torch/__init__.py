@@ -11,14 +11,6 @@ from .evaluation import evaluate, tally
 from .tensors import RowScores
 
 __all__ = [
-    "RowScores",
-    "binary_row_scores",
-    "binary_summary",
-    "differentiable_row_scores",
-    "ecd",
-    "evaluate",
-    "nll",
-    "row_scores",
-    "summary",
-    "tally",
-]
+    "RowScores", "binary_row_scores", "binary_summary", "differentiable_row_scores", "ecd", "evaluate", "nll",
+    "row_scores", "summary", "tally",
+]  # fmt: skip

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 
 from ..._checks.message import fail, show
-from ..._sums.scored import completed, summaries
-from ..._sums.summary import Summary
+from ..._sums.summary import Summary, completed, summaries
 from ...errors import DtypeError, FormError, InputError, LabelError, MissingValueError, RangeError, ShapeError
-from .tensors import RowScores, block_rows, load_torch, on_cuda, widened
+from .tensors import RowScores, block_rows, load_torch, on_cuda, widen
 
 __all__ = [
-    "bad_outcomes", "binary_columns", "binary_row_scores", "binary_summary", "checked_outcomes", "flat",
+    "bad_outcomes", "binary_columns", "binary_row_scores", "binary_summary", "check_outcomes", "flatten",
     "refuse_outcomes",
 ]  # fmt: skip
 
@@ -21,7 +20,7 @@ _SUMMED = (
 )  # fmt: skip
 
 
-def checked_outcomes(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
+def check_outcomes(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
     """Check all that can be told without looking at values; return the prediction, and whether it is a logit."""
     torch = load_torch()
     if (y_prob is None) == (logits is None):
@@ -47,7 +46,7 @@ def checked_outcomes(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
     return values.detach(), logits is not None
 
 
-def flat(y_true: Any, values: Any) -> tuple[Any, Any]:
+def flatten(y_true: Any, values: Any) -> tuple[Any, Any]:
     """Return both as contiguous columns, booleans as bytes."""
     torch = load_torch()
     y = y_true.reshape(-1).contiguous()
@@ -70,7 +69,7 @@ def binary_columns(y: Any, values: Any, logits: bool) -> dict[str, Any]:
     positive one.
     """
     torch = load_torch()
-    x = widened(values)
+    x = widen(values)
     y = y.to(x.device)
     if logits:
         L = x.abs()
@@ -152,9 +151,9 @@ def binary_row_scores(y_true: Any, y_prob: Any = None, *, logits: Any = None, ch
 
         binary_row_scores(y_true, y_prob).excess.mean(dtype=torch.float64)
     """
-    values, as_logits = checked_outcomes(y_true, y_prob, logits)
+    values, as_logits = check_outcomes(y_true, y_prob, logits)
     torch, name = load_torch(), "logits" if as_logits else "y_prob"
-    y, x = flat(y_true, values)
+    y, x = flatten(y_true, values)
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     out = torch.empty((4, x.numel()), dtype=dtype, device=x.device)
     kernel = _kernel(x)
@@ -162,13 +161,13 @@ def binary_row_scores(y_true: Any, y_prob: Any = None, *, logits: Any = None, ch
         with torch.cuda.device(x.device):
             kernel.launch_rows(x, y, out, as_logits)
     else:
-        for rows, some_y, some_x in _blocks(y, x):
-            found = binary_columns(some_y, some_x, as_logits)
+        for rows, y_block, x_block in _blocks(y, x):
+            columns = binary_columns(y_block, x_block, as_logits)
             for k, column in enumerate(("surprisal", "entropy", "varentropy", "excess")):
-                score = found[column]
+                score = columns[column]
                 if column in ("surprisal", "excess"):
-                    score = torch.where(found["impossible"], torch.inf, score)
-                out[k, rows] = torch.where(found["bad"], torch.nan, score).to(out.device, dtype)
+                    score = torch.where(columns["impossible"], torch.inf, score)
+                out[k, rows] = torch.where(columns["bad"], torch.nan, score).to(out.device, dtype)
     if check and bool(out[0].isnan().any()):
         refuse_outcomes(bad_outcomes(y, x, name), y_true, values, name)
     return RowScores(*(column.reshape(y_true.shape) for column in out))
@@ -196,9 +195,9 @@ def binary_summary(y_true: Any, y_prob: Any = None, *, logits: Any = None) -> Su
         total = sum((binary_summary(y, logits=model(x)) for x, y in loader), start=safecal.Summary())
         total.ecd, total.nll
     """
-    values, as_logits = checked_outcomes(y_true, y_prob, logits)
+    values, as_logits = check_outcomes(y_true, y_prob, logits)
     torch, name = load_torch(), "logits" if as_logits else "y_prob"
-    y, x = flat(y_true, values)
+    y, x = flatten(y_true, values)
     n, kernel = x.numel(), _kernel(x)
     if n == 0:
         return Summary()
@@ -216,10 +215,10 @@ def binary_summary(y_true: Any, y_prob: Any = None, *, logits: Any = None) -> Su
 
 def _sums_of_blocks(y: Any, values: Any, logits: bool) -> dict[str, float]:
     totals: dict[str, float] = {}
-    for _, some_y, some_x in _blocks(y, values):
-        found = binary_columns(some_y, some_x, logits)
-        e = found["excess"]
-        columns = {name: found[name] for name in _SUMMED} | {"excess2": e * e, "excess3": e * e * e}
+    for _, y_block, x_block in _blocks(y, values):
+        scored = binary_columns(y_block, x_block, logits)
+        e = scored["excess"]
+        columns = {name: scored[name] for name in _SUMMED} | {"excess2": e * e, "excess3": e * e * e}
         for name, column in columns.items():
             totals[name] = totals.get(name, 0.0) + float(column.double().sum())
     return totals | {"mislabelled": totals["bad"]}

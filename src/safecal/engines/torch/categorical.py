@@ -1,22 +1,26 @@
-"""K outcomes: logits of classifiers and language models."""
+"""K outcomes: rows of logits, or of the hidden states of a language model, and their scores."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._checks.message import fail, show
-from ..._sums.scored import completed, summaries
-from ..._sums.summary import Summary
+from ..._sums.causes import MOST_CLASSES
+from ..._sums.summary import Summary, completed, summaries
 from ...errors import DtypeError, EmptyError, InputError, LabelError, MissingValueError, RangeError, ShapeError
-from .tensors import IGNORED, RowScores, formulas, load_torch, scored_columns, widened
+from .tensors import IGNORED, WIDTHS, RowScores, formulas, load_torch, on_cuda, score_columns, widen
 
 __all__ = [
-    "checked_classes", "counted_rows", "differentiable_row_scores", "ecd", "nll", "refuse_classes", "row_scores",
-    "summary",
+    "ScoredBlock", "check_classes", "check_hidden", "counted_rows", "differentiable_row_scores", "ecd",
+    "hidden_columns", "hidden_rows", "logit_rows", "nll", "refuse_classes", "row_scores", "summary",
 ]  # fmt: skip
 
+_ROWS_AT_ONCE = 1 << 20  # rows whose columns are held at once
+_CHUNK = 1024  # rows whose logits exist at once, where they are made from hidden states
 
-def checked_classes(y_true: Any, logits: Any) -> None:
+
+def check_classes(y_true: Any, logits: Any) -> None:
     """Check all that can be told without looking at values."""
     torch = load_torch()
     for name, value in (("logits", logits), ("y_true", y_true)):
@@ -105,8 +109,8 @@ def row_scores(
         scores = row_scores(tokens[:, 1:], logits[:, :-1], ignore_index=-100)
         scores.excess.nanmean()
     """
-    checked_classes(y_true, logits)
-    out = scored_columns(y_true, logits, ignore_index, chunk, 0)
+    check_classes(y_true, logits)
+    out = score_columns(y_true, logits, ignore_index, chunk, 0)
     if check:
         refuse_classes(out[0], y_true, logits, ignore_index)
     return RowScores(*(column.reshape(y_true.shape) for column in out))
@@ -134,25 +138,25 @@ def differentiable_row_scores(y_true: Any, logits: Any, *, ignore_index: int | N
         scores = differentiable_row_scores(y_true, logits)
         (scores.surprisal.mean() + scores.excess.mean().relu()).backward()
     """
-    checked_classes(y_true, logits)
+    check_classes(y_true, logits)
     torch = load_torch()
     y = y_true.reshape(-1).long()
     if ignore_index is not None:
         y = torch.where(y == ignore_index, IGNORED, y)
-    found = formulas(logits.reshape(-1, logits.shape[-1]), y, 0)
-    return RowScores(*(column.reshape(y_true.shape) for column in found))
+    columns = formulas(logits.reshape(-1, logits.shape[-1]), y, 0)
+    return RowScores(*(column.reshape(y_true.shape) for column in columns))
 
 
 def _mean(y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None, check: bool, column: int) -> Any:
-    checked_classes(y_true, logits)
-    out = scored_columns(y_true, logits, ignore_index, chunk, 0)
+    check_classes(y_true, logits)
+    out = score_columns(y_true, logits, ignore_index, chunk, 0)
     counted = counted_rows(y_true, ignore_index)
     if check:
         refuse_classes(out[0], y_true, logits, ignore_index)
         if not bool(counted.any()):
             got = f"{y_true.numel()}, all ignored" if y_true.numel() else "none"
             raise fail(EmptyError, "y_true", "must have at least one row that counts", got=got)
-    values = widened(out[column])
+    values = widen(out[column])
     return values.masked_fill(~counted, 0.0).sum() / counted.sum()
 
 
@@ -229,12 +233,12 @@ def summary(y_true: Any, logits: Any, *, ignore_index: int | None = None, chunk:
         total = sum((summary(y, model(x)) for x, y in loader), start=safecal.Summary())
         total.ecd, total.nll
     """
-    checked_classes(y_true, logits)
+    check_classes(y_true, logits)
     torch = load_torch()
     counted = counted_rows(y_true, ignore_index)
-    out = scored_columns(y_true, logits, ignore_index, chunk, 1)
+    out = score_columns(y_true, logits, ignore_index, chunk, 1)
     refuse_classes(out[0], y_true, logits, ignore_index)
-    _, h, v, e, k3, brier, confidence, correct = widened(out)
+    _, h, v, e, k3, brier, confidence, correct = widen(out)
     counted = counted.to(e.device)
     impossible = e.isposinf() & counted
     possible = counted & ~impossible
@@ -247,8 +251,87 @@ def summary(y_true: Any, logits: Any, *, ignore_index: int | None = None, chunk:
         "sum_excess3_weight3": e * e * e, "sum_varentropy": v, "sum_third_cumulant_weight3": k3, "sum_entropy": h,
         "sum_confidence": confidence, "sum_correct": correct.bool() & counted, "sum_brier": brier,
     }  # fmt: skip
-    found = torch.stack([column.sum(dtype=torch.float64) for column in columns.values()]).tolist()
-    sums = {name: np.array([value]) for name, value in zip(columns, found, strict=True)}
+    totals = torch.stack([column.sum(dtype=torch.float64) for column in columns.values()]).tolist()
+    sums = {name: np.array([value]) for name, value in zip(columns, totals, strict=True)}
     sums |= {"weight_impossible": sums["n_impossible"], "weight3": sums["weight2"]}
     sums |= {"sum_predicted": sums["sum_confidence"], "sum_observed": sums["sum_correct"]}
     return summaries(completed(sums))[0]
+
+
+class ScoredBlock(NamedTuple):
+    """Some of the rows of K outcomes."""
+
+    columns: Any  # as `score_columns` gives them
+    y: Any
+    logits: Any  # of few classes, (n, K): sums by class need them; else None
+
+
+def logit_rows(
+    y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None, check: bool
+) -> Iterator[ScoredBlock]:
+    """Score rows of logits, some at a time; with ``check`` those without an answer are refused."""
+    classes = logits.shape[-1]
+    step = _ROWS_AT_ONCE if logits.ndim == 2 else max(1, y_true.numel())  # rows of one matrix can be cut anywhere
+    for begin in range(0, y_true.numel(), step):
+        y, z = (y_true[begin : begin + step], logits[begin : begin + step]) if logits.ndim == 2 else (y_true, logits)
+        columns = score_columns(y, z if on_cuda(z) else widen(z), ignore_index, chunk, 2)
+        if check:
+            refuse_classes(columns[0], y, z, ignore_index)
+        yield ScoredBlock(columns, y.reshape(-1), z.reshape(-1, classes) if classes <= MOST_CLASSES else None)
+
+
+def hidden_rows(
+    y_true: Any, hidden: Any, weight: Any, bias: Any, ignore_index: int | None, chunk: int | None, check: bool
+) -> Iterator[ScoredBlock]:
+    """Score rows of hidden states, as `logit_rows` does."""
+    if len(weight) <= MOST_CLASSES:  # sums by class need the logits themselves, which are few
+        z = load_torch().nn.functional.linear(hidden, weight, bias)
+        yield from logit_rows(y_true, z, ignore_index, chunk, check)
+        return
+    columns = hidden_columns(y_true, hidden, weight, bias, ignore_index=ignore_index, chunk=chunk, check=check)
+    yield ScoredBlock(columns, y_true.reshape(-1), None)
+
+
+def hidden_columns(
+    y_true: Any,
+    hidden: Any,
+    weight: Any,
+    bias: Any = None,
+    *,
+    ignore_index: int | None = None,
+    chunk: int | None = None,
+    check: bool = True,
+) -> Any:
+    """Return all columns of rows, from the states before the last layer: logits of ``chunk`` rows exist at a time.
+
+    Rows without an answer are refused, which waits for the device; without ``check`` they are NaN.
+    """
+    check_hidden(y_true, hidden, weight)
+    torch = load_torch()
+    y, h = y_true.reshape(-1), hidden.detach().reshape(-1, hidden.shape[-1])
+    step = chunk or (_CHUNK if on_cuda(h) else _CHUNK // 4)
+    out = []
+    with torch.no_grad():
+        for begin in range(0, len(y), step):
+            z = torch.nn.functional.linear(h[begin : begin + step], weight, bias)
+            label = y[begin : begin + step]
+            check_classes(label, z)
+            out.append(score_columns(label, z if on_cuda(z) else widen(z), ignore_index, None, 2))
+        columns = torch.cat(out, dim=1) if out else hidden.new_empty((WIDTHS[2], 0), dtype=torch.float32)
+        bad = columns[0].isnan() & counted_rows(y, ignore_index).to(columns.device)
+        if check and bool(bad.any()):  # asked once: each time the device is waited for
+            first = int(bad.int().argmax())
+            z = torch.nn.functional.linear(h[first : first + 1], weight, bias)
+            refuse_classes(columns[0][first : first + 1], y[first : first + 1], z, ignore_index)
+    return columns
+
+
+def check_hidden(y_true: Any, hidden: Any, weight: Any) -> None:
+    torch = load_torch()
+    for name, value in (("hidden", hidden), ("weight", weight), ("y_true", y_true)):
+        if not isinstance(value, torch.Tensor):
+            raise fail(DtypeError, name, "must be a torch tensor", got=type(value).__name__)
+    if weight.ndim != 2 or hidden.shape[-1] != weight.shape[1] or hidden.shape[:-1] != y_true.shape:
+        rule = "must have shape (..., D), where `y_true` has (...) and `weight` (V, D)"
+        got = f"{tuple(hidden.shape)}, {tuple(y_true.shape)} and {tuple(weight.shape)}"
+        raise fail(ShapeError, "hidden", rule, got=got)

@@ -1,22 +1,19 @@
 """From tensors to a verdict: the sums of all rows, made where the predictions lie, and everything about them."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Self, Unpack, final
 
 import numpy as np
-from scipy import special
 
 from ..._checks.columns import spelled
 from ..._checks.message import fail
 from ..._kernels.spectrum import NODES, confidence_cells
-from ..._sums.bins import Bins
 from ..._sums.clusters import Near
 from ..._sums.nodes import Nodes
 from ..._sums.scored import Scored, possible_weight
-from ..._sums.splits import Plan
+from ..._sums.splits import Bins, Plan
 from ..._sums.tally import Tally
 from ..._types import AnyArray, BinOn, BoolArray, FloatArray, IndexArray, Rows, Strategy
 from ...errors import EmptyError, FormError, UnavailableError
@@ -26,20 +23,21 @@ from ...families.family import AT_NEAR, FamilyWords, Partition, Spectral
 from ...families.predictions import Predictions
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
-from .binary import checked_outcomes
-from .categorical import checked_classes, counted_rows
-from .rows import ClassRows, checked_hidden, class_tally, hidden_rows, logit_rows, outcome_tally
-from .tensors import COLUMNS, WIDTHS, load_torch, on_cuda
+from .binary import bad_outcomes, check_outcomes, flatten, refuse_outcomes
+from .categorical import ScoredBlock, check_classes, check_hidden, counted_rows, hidden_rows, logit_rows
+from .sums import FORMS, Rulers, add_rows, class_columns, class_sums, least_excess, rows_at_once, tally_of
+from .tensors import COLUMNS, WIDTHS, load_torch, on_cuda, widen
 
 __all__ = ["ScoredRows", "evaluate", "tally"]
 
-_FEW = 512  # classes up to which rows with groups, clusters or weights are scored by NumPy: they are no burden
+_FEW_CLASSES = 512  # up to which rows with groups, clusters or weights are scored by NumPy: they are no burden
+_KERNEL_ROWS = 1 << 31  # rows of two outcomes that a kernel counts at once
 
 
 @final
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class ScoredRows(Predictions):
-    """Rows of K outcomes of which the columns are known, and not the predictions themselves.
+    """Rows of K outcomes whose columns are known, but not the predictions themselves.
 
     Attributes
     ----------
@@ -65,7 +63,7 @@ class ScoredRows(Predictions):
 
     @property
     def least_excess(self) -> float:
-        return -float(special.lambertw((self.classes - 1) / math.e).real)
+        return least_excess(self.classes)
 
     def bin_range(self, bin_on: str) -> tuple[float, float]:
         return (0.0, 1.0) if bin_on == "confidence" else (0.0, float(np.log(self.classes)))
@@ -87,20 +85,22 @@ class ScoredRows(Predictions):
         )  # fmt: skip
 
     def _partition(self, rows: slice) -> Partition:
-        raise UnavailableError("log_partition is known at five temperatures alone where the predictions are not kept.")
+        raise UnavailableError(
+            "log_partition is known at five temperatures only, because the predictions are not kept."
+        )
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         n = len(scored)
-        found = np.asarray(self.columns[WIDTHS[2] - 4 * len(NODES) :, rows], dtype=np.float64).reshape(-1, 4, n)
+        nodes = np.asarray(self.columns[WIDTHS[2] - 4 * len(NODES) :, rows], dtype=np.float64).reshape(-1, 4, n)
         above = self._column("surprised", rows).astype(bool) & ~scored.impossible
-        spectrum = Nodes.of(found, possible_weight(scored, weight), int(above.sum()))
+        spectrum = Nodes.of(nodes, possible_weight(scored, weight), int(above.sum()))
         assert scored.confidence is not None
         order = confidence_cells(scored.confidence, self._column("top", rows).astype(np.intp), self.classes)
 
         def near() -> Near:
-            return Near(-found[AT_NEAR, 1], found[AT_NEAR, 2], found[AT_NEAR, 0])
+            return Near(-nodes[AT_NEAR, 1], nodes[AT_NEAR, 2], nodes[AT_NEAR, 0])
 
-        return Spectral(spectrum, near, order, lambda: found)
+        return Spectral(spectrum, near, order, lambda: nodes)
 
     def certain(self, rows: Rows) -> int:
         return int(self._column("certain", rows).sum())
@@ -108,14 +108,14 @@ class ScoredRows(Predictions):
 
 def _form(logits: Any, y_prob: Any, hidden: Any, weight: Any) -> str:
     """Name the one form in which predictions were given."""
-    given = [n for n, x in (("logits", logits), ("y_prob", y_prob), ("hidden", hidden)) if x is not None]
-    if len(given) != 1:
+    given_forms = [n for n, x in (("logits", logits), ("y_prob", y_prob), ("hidden", hidden)) if x is not None]
+    if len(given_forms) != 1:
         rule = "or `y_prob` or `hidden` must be given, and only one of them"
-        raise fail(FormError, "logits", rule, got=" and ".join(given) or "none")
+        raise fail(FormError, "logits", rule, got=" and ".join(given_forms) or "none")
     if (hidden is None) != (weight is None):
         hint = "pass `hidden=states, weight=model.lm_head.weight`."
         raise fail(FormError, "weight", "belongs to `hidden`: the logits are `hidden @ weight.T + bias`", hint=hint)
-    return given[0]
+    return given_forms[0]
 
 
 def _numpy(x: Any) -> AnyArray:
@@ -130,9 +130,108 @@ def _rows_of(x: Any, shape: tuple[int, ...], kept: BoolArray) -> Any:
         return None
     if isinstance(x, Mapping):
         return {name: _rows_of(column, shape, kept) for name, column in x.items()}
-    found = _numpy(x) if hasattr(x, "detach") else np.asarray(x)
-    found = found.reshape(-1) if found.shape == shape else found
-    return found[kept] if found.shape == kept.shape else found  # else the check of its length refuses it
+    values = _numpy(x) if hasattr(x, "detach") else np.asarray(x)
+    values = values.reshape(-1) if values.shape == shape else values
+    return values[kept] if values.shape == kept.shape else values  # else the check of its length refuses it
+
+
+@lru_cache(maxsize=16)
+def _rulers(edges: tuple[float, ...], device: Any) -> Rulers:
+    return Rulers.of(edges, device)
+
+
+@lru_cache(maxsize=16)
+def _log_odds(edges: tuple[float, ...], device: Any) -> Any:
+    return _rulers(edges, device).edges.logit()
+
+
+def _kernel(cuda: bool) -> Any:
+    """Return the Triton kernels that sum rows, where they can run, else None."""
+    if not cuda:
+        return None
+    from . import triton_sums
+
+    return triton_sums if triton_sums.AVAILABLE else None
+
+
+def _add_parts(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Add up the states of parts of the rows, and bring them here in one piece."""
+    total: dict[str, Any] = {}
+    for part in parts:
+        total = {name: total[name] + sums for name, sums in part.items()} if total else part
+    if not total:
+        return {}
+    values = load_torch().cat([sums.reshape(-1) for sums in total.values()]).cpu().numpy()
+    pieces = np.split(values, np.cumsum([sums.numel() for sums in total.values()])[:-1])
+    return {name: piece.reshape(tuple(sums.shape)) for (name, sums), piece in zip(total.items(), pieces, strict=True)}
+
+
+def _tally_of_states(states: dict[str, Any], family: str, bins: Bins, classes: int) -> Tally:
+    total = tally_of(states, family, bins, classes) if states else Tally()
+    return total if total.n else Tally()
+
+
+def class_tally(
+    rows: Callable[[bool], Iterator[ScoredBlock]], bins: Bins, classes: int, ignore_index: int | None, cuda: bool
+) -> Tally:
+    """Add up rows of K outcomes; ``rows`` takes whether to refuse those without an answer."""
+    kernel = _kernel(cuda)
+
+    def by_kernel() -> Iterator[dict[str, Any]]:
+        for columns, y, z in rows(False):
+            rulers = _rulers(bins.edges, columns.device)
+            with load_torch().cuda.device(columns.device):
+                states = {"all": kernel.sum_classes(columns, y.contiguous(), *rulers, classes, ignore_index)}
+            if z is not None:
+                log_p, counted = widen(z).log_softmax(-1), counted_rows(y, ignore_index)
+                states["by_class"] = class_sums(log_p, widen(columns[1]), y, counted)
+            yield states
+
+    def by_torch() -> Iterator[dict[str, Any]]:
+        for scored, y, z in rows(True):
+            columns = class_columns(scored, y, classes, z)
+            home = columns.excess.device
+            yield add_rows(columns, counted_rows(y, ignore_index).to(home), _rulers(bins.edges, home))
+
+    if kernel is not None:
+        states = _add_parts(by_kernel())
+        states |= kernel.split_sums(states.pop("all"), len(bins), classes) if states else {}
+        if not states or not (states.pop("bad") or states.pop("far")):
+            return _tally_of_states(states, "categorical", bins, classes)
+    return _tally_of_states(_add_parts(by_torch()), "categorical", bins, classes)
+
+
+def outcome_tally(y_true: Any, values: Any, bins: Bins, form: str, ignore_index: int | None) -> Tally:
+    """Add up rows of two outcomes: probabilities or log-odds, as ``form`` says."""
+    y, x = flatten(y_true, values.detach())
+    kernel, logits = _kernel(on_cuda(x)), form == "logits"
+
+    def by_kernel() -> Iterator[dict[str, Any]]:
+        rulers = _rulers(bins.edges, x.device)
+        edges = _log_odds(bins.edges, x.device) if logits else rulers.edges
+        for begin in range(0, y.numel(), _KERNEL_ROWS):
+            block = slice(begin, begin + _KERNEL_ROWS)
+            with load_torch().cuda.device(x.device):
+                yield {"all": kernel.sum_outcomes(x[block], y[block], edges, rulers.centres, logits, ignore_index)}
+
+    def by_torch() -> Iterator[dict[str, Any]]:
+        step = rows_at_once(x)
+        for begin in range(0, y.numel(), step):
+            some_y, some_x = y[begin : begin + step], x[begin : begin + step]
+            counted = counted_rows(some_y, ignore_index)
+            columns = FORMS["bernoulli", logits](some_x, some_y)
+            home = columns.excess.device
+            if bool((columns.excess.isnan() & counted.to(home)).any()):
+                bad = bad_outcomes(y, x, form)
+                refuse_outcomes(bad & counted_rows(y, ignore_index), y_true, values, form)
+            yield add_rows(columns, counted.to(home), _rulers(bins.edges, home))
+
+    if kernel is not None:
+        states = _add_parts(by_kernel())
+        states = kernel.split_sums(states["all"], len(bins), None) if states else {}
+        if not states or not (states.pop("bad") or states.pop("far")):
+            return _tally_of_states(states, "bernoulli", bins, 2)
+    return _tally_of_states(_add_parts(by_torch()), "bernoulli", bins, 2)
 
 
 @spelled()
@@ -167,7 +266,7 @@ def tally(
     y_prob : torch.Tensor of the same shapes
         Probabilities, instead.
     hidden, weight, bias : torch.Tensor of shapes (..., D), (V, D) and (V,)
-        What the last layer is applied to, and that layer, instead: the logits of ``chunk`` rows exist at a time.
+        Instead, the states before the last layer, and that layer: only the logits of ``chunk`` rows exist at a time.
     ignore_index : int, optional
         Rows with this label are left out.
     bins, bin_on, strategy
@@ -194,33 +293,32 @@ def tally(
     beside = (by, cluster, sample_weight)
     bins_alone = all(x is None for x in beside) and bins is not None and strategy == "uniform"
     if form != "hidden" and tuple(getattr(values, "shape", ())) == tuple(getattr(y_true, "shape", ())):
-        checked_outcomes(y_true, y_prob, logits)
+        check_outcomes(y_true, y_prob, logits)
         if bins_alone and bin_on in (None, "probability"):
             return outcome_tally(y_true, values, _bins(bins), form, ignore_index)
         kept = counted_rows(y_true, ignore_index).cpu().numpy()
         rows = _numpy(values).reshape(-1)[kept]
-        two = bernoulli(_numpy(y_true).reshape(-1)[kept], **{form: rows})
-        return _on_host(two, Plan.of(two, bins, bin_on, strategy), beside, y_true, kept)
-    rows_of: Callable[[bool], Iterator[ClassRows]]
+        predictions: Predictions = bernoulli(_numpy(y_true).reshape(-1)[kept], **{form: rows})
+        return _on_host(predictions, Plan.of(predictions, bins, bin_on, strategy), beside, y_true, kept)
+    rows_of: Callable[[bool], Iterator[ScoredBlock]]
     if form == "hidden":
-        checked_hidden(y_true, hidden, weight)
+        check_hidden(y_true, hidden, weight)
         classes = int(weight.shape[0])
         rows_of = partial(hidden_rows, y_true, hidden, weight, bias, ignore_index, chunk)
     else:
-        checked_classes(y_true, values)
+        check_classes(y_true, values)
         classes = int(values.shape[-1])
         rows_of = partial(logit_rows, y_true, values, ignore_index, chunk)
     if bins_alone and bin_on in (None, "confidence") and form != "y_prob":
         return class_tally(rows_of, _bins(bins), classes, ignore_index, on_cuda(values if hidden is None else hidden))
     kept = counted_rows(y_true, ignore_index).cpu().numpy()
-    many: Predictions
-    if form == "y_prob" or (form == "logits" and classes <= _FEW):
+    if form == "y_prob" or (form == "logits" and classes <= _FEW_CLASSES):
         rows = _numpy(values).reshape(-1, classes)[kept]
-        many = categorical(_numpy(y_true).reshape(-1)[kept], **{form: rows})
+        predictions = categorical(_numpy(y_true).reshape(-1)[kept], **{form: rows})
     else:
-        found = np.concatenate([part.found.cpu().numpy() for part in rows_of(True)], axis=1)
-        many = ScoredRows(found[:, kept], classes)
-    return _on_host(many, Plan.of(many, bins, bin_on, strategy), beside, y_true, kept)
+        columns = np.concatenate([part.columns.cpu().numpy() for part in rows_of(True)], axis=1)
+        predictions = ScoredRows(columns[:, kept], classes)
+    return _on_host(predictions, Plan.of(predictions, bins, bin_on, strategy), beside, y_true, kept)
 
 
 @spelled(LimitOptions)
@@ -265,13 +363,13 @@ def evaluate(
         evaluate(tokens[:, 1:], logits[:, :-1], ignore_index=-100, cluster=texts)
     """
     checked = Limits(**limits)
-    found = tally(
+    total = tally(
         y_true, logits, y_prob=y_prob, hidden=hidden, weight=weight, bias=bias, ignore_index=ignore_index, bins=bins,
         bin_on=bin_on, strategy=strategy, by=by, cluster=cluster, sample_weight=sample_weight, chunk=chunk,
     )  # fmt: skip
-    if found.n == 0:
+    if total.n == 0:
         raise fail(EmptyError, "y_true", "must have at least one row that counts", got="none")
-    return Evaluation.of(found, checked)
+    return Evaluation.of(total, checked)
 
 
 def _bins(bins: int | Bins | None) -> Bins:

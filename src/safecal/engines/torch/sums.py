@@ -13,37 +13,25 @@ from scipy import special
 
 from ..._checks.classes import row_tolerance
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
-from ..._sums.bins import Bins
-from ..._sums.causes import MOST, ClassSums
+from ..._sums.causes import MOST_CLASSES, ClassSums
 from ..._sums.cells import Cells
 from ..._sums.histogram import CELLS as SPREAD_CELLS
 from ..._sums.histogram import FIRST, SIDE, Histogram
 from ..._sums.nodes import Nodes
 from ..._sums.ordered import Ordered
-from ..._sums.scored import completed
-from ..._sums.table import Table, bin_keys
+from ..._sums.splits import Bins, bin_keys
+from ..._sums.summary import completed
+from ..._sums.table import Table
 from ..._sums.tally import Tally
 from ..._types import FloatArray
 from ...families.predictions import family_named
 from .binary import binary_columns
-from .tensors import block_rows, load_torch, node_columns, on_cuda, scored_columns, widened
+from .tensors import block_rows, load_torch, node_columns, on_cuda, score_columns, widen
 
 __all__ = [
-    "FORMS",
-    "METRICS",
-    "Columns",
-    "Classes",
-    "Odds",
-    "Rulers",
-    "add_rows",
-    "class_sums",
-    "metrics",
-    "rows_at_once",
-    "shapes",
-    "summary_columns",
-    "table_of",
-    "tally_of",
-]
+    "FORMS", "METRICS", "ClassColumns", "OddsColumns", "Rulers", "ScoredColumns", "add_rows", "class_sums",
+    "least_excess", "metrics", "rows_at_once", "state_shapes", "summary_columns", "table_of", "tally_of",
+]  # fmt: skip
 
 # Columns of the sums by bin, by the names of `Summary`.
 NAMES = (
@@ -60,14 +48,14 @@ _SHIFT = 48  # leaves the exponent and the first four binary digits, which numbe
 _BEFORE = int(LOWEST[1:2].view(np.int64)[0] >> _SHIFT) - 1  # the number before the first cell
 
 
-class Odds(NamedTuple):
+class OddsColumns(NamedTuple):
     """What inference needs of two-class rows beside the columns; tensors of shape (n,)."""
 
     log_odds: Any  # of the likelier class; 0 where it is certain
     positive: Any  # whether that is the positive one
 
 
-class Classes(NamedTuple):
+class ClassColumns(NamedTuple):
     """What inference needs of rows of K classes beside the columns; of shape (n,) where nothing else is said."""
 
     nodes: Any  # the log-partition and three derivatives at each node, (20, n)
@@ -78,7 +66,7 @@ class Classes(NamedTuple):
     log_p: Any  # of every class, (n, K); None where classes are many
 
 
-class Columns(NamedTuple):
+class ScoredColumns(NamedTuple):
     """What each row adds to the sums; tensors of shape (n,)."""
 
     excess: Any
@@ -91,34 +79,34 @@ class Columns(NamedTuple):
     correct: Any
     brier: Any
     certain: Any  # whether some class has a probability of exactly 0
-    more: Odds | Classes
+    spectral: OddsColumns | ClassColumns
 
 
-def _binary(values: Any, y: Any, logits: bool) -> Columns:
+def _binary(values: Any, y: Any, logits: bool) -> ScoredColumns:
     torch = load_torch()
-    found = binary_columns(y, values, logits)
-    excess = torch.where(found["impossible"], torch.inf, found["excess"])
-    found["excess"] = torch.where(found["bad"], torch.nan, excess)
-    return Columns(
-        **{name: found[name] for name in Columns._fields if name != "more"},
-        more=Odds(found["log_odds"], found["positive"]),
+    named = binary_columns(y, values, logits)
+    excess = torch.where(named["impossible"], torch.inf, named["excess"])
+    named["excess"] = torch.where(named["bad"], torch.nan, excess)
+    return ScoredColumns(
+        **{name: named[name] for name in ScoredColumns._fields if name != "spectral"},
+        spectral=OddsColumns(named["log_odds"], named["positive"]),
     )
 
 
-def binary_probabilities(values: Any, y: Any) -> Columns:
+def binary_probabilities(values: Any, y: Any) -> ScoredColumns:
     """Score probabilities of the positive class."""
     return _binary(values, y, False)
 
 
-def binary_logits(values: Any, y: Any) -> Columns:
+def binary_logits(values: Any, y: Any) -> ScoredColumns:
     """Score log-odds of the positive class."""
     return _binary(values, y, True)
 
 
-def class_probabilities(values: Any, y: Any) -> Columns:
+def class_probabilities(values: Any, y: Any) -> ScoredColumns:
     """Score (n, K) probabilities, used as given."""
     torch = load_torch()
-    p = widened(values)
+    p = widen(values)
     y = y.to(p.device)
     K = p.shape[-1]
     known = (y >= 0) & (y < K)
@@ -141,39 +129,39 @@ def class_probabilities(values: Any, y: Any) -> Columns:
     gaps = torch.where(p > 0.0, log_top[:, None] - z, torch.inf).scatter(-1, top[:, None], torch.inf)
     # An outcome as likely as the most likely one is no surprise.
     surprised = ~correct & (-z_y > -log_top * (1.0 + 1e-9))
-    log_p = torch.where(p > 0.0, z, -torch.inf) if K <= MOST else None
-    return Columns(
+    log_p = torch.where(p > 0.0, z, -torch.inf) if K <= MOST_CLASSES else None
+    return ScoredColumns(
         torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
         confidence, correct, confidence, correct, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
-        Classes(node_columns(gaps), surprised, top, y, K, log_p),
+        ClassColumns(node_columns(gaps), surprised, top, y, K, log_p),
     )  # fmt: skip
 
 
-def class_logits(values: Any, y: Any) -> Columns:
+def class_logits(values: Any, y: Any) -> ScoredColumns:
     """Score (n, K) logits: by the Triton kernel where it runs, else in float64."""
     K = values.shape[-1]
-    z = values if on_cuda(values) else widened(values)
+    z = values if on_cuda(values) else widen(values)
     y = y.to(z.device)
-    return class_columns(scored_columns(y, z, None, None, 2), y, K, z)
+    return class_columns(score_columns(y, z, None, None, 2), y, K, z)
 
 
-def class_columns(found: Any, y: Any, classes: int, z: Any = None) -> Columns:
-    """Name the columns of `scored_columns`; ``z`` are the logits, which sums by class need where classes are few."""
-    found = widened(found)
-    y = y.to(found.device)
-    _, entropy, varentropy, excess, third, brier, confidence, correct, surprised, certain, top, *_ = found
+def class_columns(scored: Any, y: Any, classes: int, z: Any = None) -> ScoredColumns:
+    """Name the columns of `score_columns`; ``z`` are the logits, which sums by class need where classes are few."""
+    scored = widen(scored)
+    y = y.to(scored.device)
+    _, entropy, varentropy, excess, third, brier, confidence, correct, surprised, certain, top, *_ = scored
     brier = brier / 2.0 if classes == 2 else brier
     log_p = None
-    if classes <= MOST and z is not None:
-        log_p = widened(z).log_softmax(-1)
-    more = Classes(found[len(found) - 4 * len(NODES) :], surprised.bool(), top.long(), y, classes, log_p)
-    return Columns(
+    if classes <= MOST_CLASSES and z is not None:
+        log_p = widen(z).log_softmax(-1)
+    spectral = ClassColumns(scored[len(scored) - 4 * len(NODES) :], surprised.bool(), top.long(), y, classes, log_p)
+    return ScoredColumns(
         excess, varentropy, third, entropy, confidence, correct.bool(), confidence, correct.bool(), brier,
-        certain.bool(), more,
+        certain.bool(), spectral,
     )  # fmt: skip
 
 
-FORMS: dict[tuple[str, bool], Callable[[Any, Any], Columns]] = {
+FORMS: dict[tuple[str, bool], Callable[[Any, Any], ScoredColumns]] = {
     ("bernoulli", False): binary_probabilities,
     ("bernoulli", True): binary_logits,
     ("categorical", False): class_probabilities,
@@ -198,14 +186,14 @@ class Rulers(NamedTuple):
         return type(self)(*(ends.to(device) for ends in self))
 
 
-def shapes(family: str, bins: int, classes: int) -> dict[str, tuple[int, ...]]:
+def state_shapes(family: str, bins: int, classes: int) -> dict[str, tuple[int, ...]]:
     """Return the states of a metric by their names: sums by bin, then what a test, a temperature and bounds need."""
     by_bin = {"sums": (bins, len(NAMES))}
     if family == "bernoulli":
         return by_bin | {"cells": (CELLS, 2, 2, 4)}
     cells = CONFIDENCES * (classes if classes <= BY_CLASS else 1)
     ordered = {"ordered": (cells, len(NAMES)), "top": (CELLS, 2, 2, 4)}
-    if classes <= MOST:
+    if classes <= MOST_CLASSES:
         ordered["by_class"] = (classes, classes + 3)
     return by_bin | {"nodes": (len(NODES), 4), "surprises": (), "spread": (SPREAD_CELLS, 2)} | ordered
 
@@ -216,7 +204,7 @@ def rows_at_once(values: Any) -> int:
     return min(block_rows(values.device, width), max(1, _BLOCK // width))
 
 
-def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
+def add_rows(columns: ScoredColumns, counted: Any, rulers: Rulers) -> dict[str, Any]:
     """Sum rows: what each state gains. Rows that are not counted add nothing."""
     torch = load_torch()
     bins = len(rulers.edges) - 1
@@ -226,23 +214,23 @@ def add_rows(columns: Columns, counted: Any, rulers: Rulers) -> dict[str, Any]:
     rest = [torch.where(counted, x.to(e.dtype), 0.0) for x in columns[4:9]]
     parts = [counted, impossible, counted & columns.certain, e, e * e, e * e * e, v, k3, h, *rest]
     index = (torch.bucketize(columns.predicted, rulers.edges, right=True) - 1).clamp(0, bins - 1)
-    found = {"sums": _by_key(parts, index, bins)}
-    if isinstance(columns.more, Odds):
+    gains = {"sums": _by_key(parts, index, bins)}
+    if isinstance(columns.spectral, OddsColumns):
         inside = counted & ~columns.certain
-        return found | {"cells": _odds_cells(columns.more, inside, ~columns.correct, rulers.centres)}
-    if columns.more.log_p is not None:
-        more = columns.more
-        found["by_class"] = class_sums(more.log_p, columns.entropy, more.happened, counted)
-    return found | {
-        "nodes": torch.where(possible, columns.more.nodes, 0.0).sum(1).reshape(len(NODES), 4),
-        "surprises": (columns.more.surprised & possible).sum(dtype=torch.float64),
+        return gains | {"cells": _odds_cells(columns.spectral, inside, ~columns.correct, rulers.centres)}
+    if columns.spectral.log_p is not None:
+        classes = columns.spectral
+        gains["by_class"] = class_sums(classes.log_p, columns.entropy, classes.happened, counted)
+    return gains | {
+        "nodes": torch.where(possible, columns.spectral.nodes, 0.0).sum(1).reshape(len(NODES), 4),
+        "surprises": (columns.spectral.surprised & possible).sum(dtype=torch.float64),
         "spread": _by_key([possible, e], _spread_cells(torch, e), SPREAD_CELLS),
         "ordered": _by_key(parts, *_order_cells(columns)),
         "top": _top_cells(columns, counted, rulers.centres),
     }
 
 
-def _odds_cells(odds: Odds, inside: Any, wrong: Any, centres: Any) -> Any:
+def _odds_cells(odds: OddsColumns, inside: Any, wrong: Any, centres: Any) -> Any:
     """Sum rows by the cell of their log-odds, as `cell_moments` does."""
     torch = load_torch()
     L = odds.log_odds
@@ -253,13 +241,13 @@ def _odds_cells(odds: Odds, inside: Any, wrong: Any, centres: Any) -> Any:
     return _by_key(parts, 4 * cell + 2 * wrong + odds.positive, 4 * CELLS).reshape(CELLS, 2, 2, 4)
 
 
-def _top_cells(columns: Columns, counted: Any, centres: Any) -> Any:
+def _top_cells(columns: ScoredColumns, counted: Any, centres: Any) -> Any:
     """Sum rows of K classes by the log-odds of their likeliest class, as `top_moments` does."""
     positive = columns.confidence >= 0.5
     log_odds = (columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()).abs()
     inside = counted & log_odds.isfinite()
     wrong = positive != columns.correct
-    return _odds_cells(Odds(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
+    return _odds_cells(OddsColumns(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
 
 
 def class_sums(log_p: Any, entropy: Any, happened: Any, counted: Any) -> Any:
@@ -279,14 +267,14 @@ def _spread_cells(torch: Any, excess: Any) -> Any:
     return SIDE + torch.where(bits < 0, -step, step)
 
 
-def _order_cells(columns: Columns) -> tuple[Any, int]:
+def _order_cells(columns: ScoredColumns) -> tuple[Any, int]:
     """Number the cells as `confidence_cells` does, and say how many there are."""
-    assert isinstance(columns.more, Classes)
+    assert isinstance(columns.spectral, ClassColumns)
     odds = columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()
     cell = ((CONFIDENCE_STEPS * odds + HAIR).floor() + CONFIDENCES // 2).clamp(0, CONFIDENCES - 1)
     cell = cell.nan_to_num().long()  # rows without an answer are not counted, or refused
-    classes = columns.more.classes
-    return (cell, CONFIDENCES) if classes > BY_CLASS else (columns.more.top * CONFIDENCES + cell, classes * CONFIDENCES)
+    classes, top = columns.spectral.classes, columns.spectral.top
+    return (cell, CONFIDENCES) if classes > BY_CLASS else (top * CONFIDENCES + cell, classes * CONFIDENCES)
 
 
 def _by_key(parts: list[Any], index: Any, size: int) -> Any:
@@ -309,7 +297,7 @@ def metrics(sums: Any) -> dict[str, Any]:
     total = dict(zip(NAMES, sums.sum(0), strict=True))
     n, impossible = total["n"], total["n_impossible"] > 0
     gaps = sums[:, _AT["sum_observed"]] - sums[:, _AT["sum_predicted"]]
-    found = (
+    values = (
         torch.where(impossible, torch.inf, total["sum_excess"] / n),
         torch.where(impossible, torch.inf, (total["sum_excess"] + total["sum_entropy"]) / n),
         gaps.abs().sum() / n,
@@ -317,15 +305,15 @@ def metrics(sums: Any) -> dict[str, Any]:
         total["sum_brier"] / n,
         total["sum_correct"] / n,
     )
-    return dict(zip(METRICS, found, strict=True))
+    return dict(zip(METRICS, values, strict=True))
 
 
 def summary_columns(sums: FloatArray) -> FloatArray:
     """Arrange the sums as `safecal._sums.summary.summaries` reads them, bin by bin."""
-    found = dict(zip(NAMES, sums.T, strict=True))
-    del found["n_certain"]
-    possible = found["n"] - found["n_impossible"]
-    return completed(found | {"weight_impossible": found["n_impossible"], "weight2": possible, "weight3": possible})
+    named = dict(zip(NAMES, sums.T, strict=True))
+    del named["n_certain"]
+    possible = named["n"] - named["n_impossible"]
+    return completed(named | {"weight_impossible": named["n_impossible"], "weight2": possible, "weight3": possible})
 
 
 def table_of(sums: FloatArray, family: str, bins: Bins) -> Table:
@@ -334,15 +322,20 @@ def table_of(sums: FloatArray, family: str, bins: Bins) -> Table:
     return Table(of_family.bin_choices[0], bin_keys(bins), summary_columns(sums), bins, not of_family.has_odds)
 
 
+def least_excess(classes: int) -> float:
+    """Return the smallest excess that a row of so many classes can have."""
+    return -float(special.lambertw((classes - 1) / math.e).real)
+
+
 def tally_of(states: dict[str, FloatArray], family: str, bins: Bins, classes: int) -> Tally:
     """Return the `Tally` that the sums of all rows make."""
     table = table_of(states["sums"], family, bins)
-    more: dict[str, Any] = {}
+    inference: dict[str, Any] = {}
     if family == "bernoulli":
-        more["spectrum"] = Cells(states["cells"])
+        inference["spectrum"] = Cells(states["cells"])
     else:
         nodes, used = states["nodes"], np.flatnonzero(states["ordered"][:, _AT["n"]])
-        more = {
+        inference = {
             "spectrum": Nodes(np.concatenate([nodes, nodes[:, 2:]], axis=1), int(states["surprises"])),
             "spread": Histogram.of(states["spread"]),
             "ordered": Ordered("confidence", used, summary_columns(states["ordered"][used])),
@@ -352,9 +345,9 @@ def tally_of(states: dict[str, FloatArray], family: str, bins: Bins, classes: in
     return Tally(
         family,
         most_entropy=float(np.log(classes)),
-        least_excess=-float(special.lambertw((classes - 1) / math.e).real),
+        least_excess=least_excess(classes),
         summary=table.total,
         bins=table,
         n_certain=int(states["sums"][:, _AT["n_certain"]].sum()),
-        **more,
+        **inference,
     )

@@ -10,7 +10,7 @@ from ...errors import RangeError
 
 __all__ = [
     "COLUMNS", "IGNORED", "WIDTHS", "RowScores", "block_rows", "formulas", "load_torch", "node_columns", "on_cuda",
-    "scored_columns", "widened",
+    "score_columns", "widen",
 ]  # fmt: skip
 
 _ELEMENTS = {"cpu": 1 << 18}  # of a block: what a cache holds
@@ -42,7 +42,7 @@ def load_torch() -> Any:
     return require("torch", "scoring tensors needs torch", "torch")
 
 
-def widened(values: Any) -> Any:
+def widen(values: Any) -> Any:
     """Return float64, on the CPU where the device has none."""
     return values.cpu().double() if values.device.type == "mps" else values.double()
 
@@ -91,22 +91,22 @@ def formulas(z: Any, y: Any, level: int) -> list[Any]:
     centred = d - mean[:, None]
     weighted = u * centred * centred
     d_y, log_total = z_y - largest, rest.log1p()
-    found = [log_total - d_y, log_total - mean, weighted.sum(-1) / total, mean - d_y]
+    columns = [log_total - d_y, log_total - mean, weighted.sum(-1) / total, mean - d_y]
     if level:
         u_y = d_y.exp()
         square = (others * others).sum(-1) + (tops - 1)
         wrong = square + 1.0 - u_y * u_y + (total - u_y) ** 2
         brier = torch.where(d_y == 0.0, square + rest * rest, wrong) / (total * total)
-        found += [-(weighted * centred).sum(-1) / total, brier, 1.0 / total]
-    found = [torch.where(fine, column, torch.nan) for column in found]
+        columns += [-(weighted * centred).sum(-1) / total, brier, 1.0 / total]
+    columns = [torch.where(fine, column, torch.nan) for column in columns]
     if level:
         first = z.argmax(-1)  # of equals the first, as in NumPy
-        found.append((first == y).to(z.dtype))
+        columns.append((first == y).to(z.dtype))
     if level == 2:
-        found += [x.to(z.dtype) for x in (d_y < 0.0, (z.amin(-1) - largest).isneginf(), first)]
+        columns += [x.to(z.dtype) for x in (d_y < 0.0, (z.amin(-1) - largest).isneginf(), first)]
         nodes = node_columns((-d).scatter(-1, first[:, None], _FAR))
-        found += [torch.where(fine, column, torch.nan) for column in nodes]
-    return found
+        columns += [torch.where(fine, column, torch.nan) for column in nodes]
+    return columns
 
 
 def node_columns(gaps: Any) -> Any:
@@ -149,7 +149,7 @@ def _planes(logits: Any) -> Any:
         return logits.reshape(-1, *logits.shape[-2:])
 
 
-def scored_columns(y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None, level: int) -> Any:
+def score_columns(y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None, level: int) -> Any:
     """Return the columns up to a level as one (columns, rows) tensor."""
     torch = load_torch()
     ignored = IGNORED if ignore_index is None else ignore_index

@@ -1,4 +1,4 @@
-"""Row formulas of two outcomes as Triton kernels: each prediction and each outcome is read once.
+"""Triton, where it is installed, and row formulas of two outcomes as its kernels: each number is read once.
 
 In the notation of `_kernels/bernoulli.py`: the smaller probability ``m``, the larger ``M``, the log-odds ``L`` of the
 larger, and ``c = -log M``. Rows are worked on in float32; sums leave the registers of a thread in float64.
@@ -12,9 +12,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._triton import AVAILABLE, jit, tl
+__all__ = ["AVAILABLE", "SUMS", "jit", "launch_rows", "launch_sums", "programs", "tl"]
 
-__all__ = ["AVAILABLE", "SUMS", "launch_rows", "launch_sums", "programs"]
+triton: Any = None
+tl: Any = None
+try:
+    import triton  # type: ignore[no-redef]
+    import triton.language as tl  # type: ignore[no-redef]
+except ImportError:  # torch for the CPU comes without it
+    pass
+
+AVAILABLE = triton is not None
+
+
+def _as_it_is(function: Any) -> Any:
+    return function
+
+
+jit: Any = triton.jit if AVAILABLE else _as_it_is
 
 SUMS = (
     "excess", "excess2", "excess3", "varentropy", "third_cumulant", "entropy", "confidence", "brier", "predicted",

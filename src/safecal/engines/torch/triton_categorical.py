@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._triton import AVAILABLE, jit, tl
+from .triton_binary import AVAILABLE, jit, tl
 
 __all__ = ["AVAILABLE", "NARROW", "TINY", "launch", "strides"]
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._triton import jit, tl
+from .triton_binary import jit, tl
 from .triton_categorical import NARROW, TINY, _exp, _gap, strides
 
 __all__ = ["launch_nodes"]

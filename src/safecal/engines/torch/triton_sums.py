@@ -21,11 +21,10 @@ from ..._kernels.spectrum import BY_CLASS, CELLS, CONFIDENCE_STEPS, CONFIDENCES,
 from ..._sums.histogram import CELLS as SPREAD_CELLS
 from ..._sums.histogram import FIRST, SIDE
 from ..._types import FloatArray
-from ._triton import AVAILABLE, jit, tl
 from .tensors import load_torch
-from .triton_binary import _odds
+from .triton_binary import AVAILABLE, _odds, jit, tl
 
-__all__ = ["AVAILABLE", "named", "sum_classes", "sum_outcomes"]
+__all__ = ["AVAILABLE", "split_sums", "sum_classes", "sum_outcomes"]
 
 _ROWS = 128  # of K outcomes, that a program adds up at once
 _LANES, _PER_LANE = 128, 4  # threads of a program, and rows of two outcomes that each reads at once
@@ -48,15 +47,15 @@ _FAR = _constant(1e12)  # its cube is a float32
 @jit
 def _four(a, b, c, d):
     # Four columns side by side, on a new last axis.
-    found = tl.join(tl.join(a, c), tl.join(b, d))
-    return tl.reshape(found, a.shape + [4])
+    joined = tl.join(tl.join(a, c), tl.join(b, d))
+    return tl.reshape(joined, a.shape + [4])
 
 
 @jit
 def _sixteen(a, b, c, d):
     # Four tiles of four columns side by side.
-    found = tl.join(tl.join(a, c), tl.join(b, d))  # row, column, and two axes that number the tiles
-    return tl.reshape(tl.permute(found, (0, 2, 3, 1)), (a.shape[0], 16))
+    joined = tl.join(tl.join(a, c), tl.join(b, d))  # row, column, and two axes that number the tiles
+    return tl.reshape(tl.permute(joined, (0, 2, 3, 1)), (a.shape[0], 16))
 
 
 @jit
@@ -69,10 +68,10 @@ def _add(sums_ptr, at, keep, values):
 @jit
 def _bin(x, edges_ptr, bins):
     # The number of inner edges at or below x.
-    found = tl.zeros(x.shape, tl.int32)
+    number = tl.zeros(x.shape, tl.int32)
     for k in range(1, bins):
-        found += (x >= tl.load(edges_ptr + k)).to(tl.int32)
-    return found
+        number += (x >= tl.load(edges_ptr + k)).to(tl.int32)
+    return number
 
 
 @jit
@@ -88,7 +87,7 @@ def _add_odds(sums_ptr, L, wrong, positive, inside, centres_ptr):
 
 @jit
 def _classes(
-    found_ptr, y_ptr, edges_ptr, centres_ptr, cells_ptr, out_ptr, n, bins, classes, ignored, size,
+    columns_ptr, y_ptr, edges_ptr, centres_ptr, cells_ptr, out_ptr, n, bins, classes, ignored, size,
     IGNORES: tl.constexpr, BY_CLASS: tl.constexpr, BRIER: tl.constexpr, COPIES: tl.constexpr, PROGRAMS: tl.constexpr,
     BINS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
@@ -105,7 +104,7 @@ def _classes(
     for tile in range(program, (n + ROWS - 1) // ROWS, PROGRAMS):
         row = tile * ROWS + tl.arange(0, ROWS)
         counted = row < n
-        at = found_ptr + row
+        at = columns_ptr + row
         if IGNORES:
             counted = counted & (tl.load(y_ptr + row, mask=counted, other=0) != ignored)
         e = tl.load(at + 3 * n, mask=counted, other=0.0)
@@ -251,12 +250,12 @@ def _copies(n: int, size: int) -> int:
     return max(1, min(_COPIES, _FLOATS // size, n // 2048))
 
 
-def sum_classes(found: Any, y_true: Any, edges: Any, centres: Any, classes: int, ignored: int | None) -> Any:
+def sum_classes(columns: Any, y_true: Any, edges: Any, centres: Any, classes: int, ignored: int | None) -> Any:
     """Sum rows of K outcomes on the device; nothing is waited for.
 
     Parameters
     ----------
-    found : torch.Tensor of shape (31, n)
+    columns : torch.Tensor of shape (31, n)
         Contiguous float32: `tensors.COLUMNS`.
     y_true : torch.Tensor of shape (n,)
         Contiguous labels.
@@ -270,16 +269,16 @@ def sum_classes(found: Any, y_true: Any, edges: Any, centres: Any, classes: int,
     Returns
     -------
     torch.Tensor
-        All sums in float64, side by side: `named` tells them apart.
+        All sums in float64, side by side: `split_sums` takes them apart.
     """
-    torch, n, bins = load_torch(), found.shape[1], len(edges) - 1
+    torch, n, bins = load_torch(), columns.shape[1], len(edges) - 1
     size = sum(_sizes(classes))
     copies = _copies(n, size)
-    cells = torch.zeros((copies, size), dtype=torch.float32, device=found.device)
-    out = torch.zeros(23 + 16 * bins, dtype=torch.float64, device=found.device)
+    cells = torch.zeros((copies, size), dtype=torch.float32, device=columns.device)
+    out = torch.zeros(23 + 16 * bins, dtype=torch.float64, device=columns.device)
     programs = min(_PROGRAMS, math.ceil(n / _ROWS))
     _classes[(programs,)](
-        found, y_true, edges, centres, cells, out, n, bins, classes, ignored or 0, size, IGNORES=ignored is not None,
+        columns, y_true, edges, centres, cells, out, n, bins, classes, ignored or 0, size, IGNORES=ignored is not None,
         BY_CLASS=classes <= BY_CLASS, BRIER=0.5 if classes == 2 else 1.0, COPIES=copies, PROGRAMS=programs,
         BINS=max(16, 1 << (bins - 1).bit_length()), ROWS=_ROWS, num_warps=4,
     )  # fmt: skip
@@ -308,18 +307,18 @@ def _sizes(classes: int) -> tuple[int, int, int]:
     return 16 * CELLS, 16 * CONFIDENCES * (classes if classes <= BY_CLASS else 1), 4 * SPREAD_CELLS
 
 
-def named(summed: FloatArray, bins: int, classes: int | None) -> dict[str, FloatArray]:
-    """Tell sums apart: the states of `sums.shapes` but those by class, how many rows are ``bad``, and how many ``far``.
+def split_sums(summed: FloatArray, bins: int, classes: int | None) -> dict[str, FloatArray]:
+    """Split sums into the states of `sums.state_shapes`, without those by class, and the counts of ``bad`` and ``far``.
 
     ``classes`` is None for two outcomes.
     """
-    found = {"bad": summed[0], "far": summed[1]}
+    counts = {"bad": summed[0], "far": summed[1]}
     if classes is None:
         sums, cells = np.split(summed[2:], [16 * bins])
-        return found | {"sums": sums.reshape(bins, 16)[:, _PLACES], "cells": cells.reshape(CELLS, 2, 2, 4)}
+        return counts | {"sums": sums.reshape(bins, 16)[:, _PLACES], "cells": cells.reshape(CELLS, 2, 2, 4)}
     ends = np.cumsum((3, 4 * len(NODES), 16 * bins, *_sizes(classes)))[:-1]
     _, nodes, sums, top, ordered, spread = np.split(summed, ends)
-    return found | {
+    return counts | {
         "surprises": summed[2], "nodes": nodes.reshape(-1, 4), "sums": sums.reshape(bins, 16)[:, :14],
         "top": top.reshape(CELLS, 2, 2, 4), "ordered": ordered.reshape(-1, 16)[:, :14],
         "spread": spread.reshape(SPREAD_CELLS, 4)[:, :2],

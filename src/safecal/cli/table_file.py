@@ -4,15 +4,18 @@ import argparse
 import math
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypedDict, Unpack, final
 
 import numpy as np
 
 from .._checks.forecasts import Grid
 from .._checks.message import SHELL, show, worded
-from ..errors import FileError, FormError, InputError
+from ..errors import DocumentError, FileError, FormError, InputError
+from ..files import parsed_json
 from ..inputs.columns import (
     Columns,
     Stated,
@@ -20,20 +23,21 @@ from ..inputs.columns import (
     about_columns,
     check_by_label,
     find_columns,
+    is_score,
     label_pairs,
     matching,
     near_names,
 )
 from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
-from ..inputs.sources import Source, open_source
+from ..inputs.sources import Source, is_columnar, left_out, open_source
 from ..inputs.states import check_states, split_names
 from ..inputs.text_files import log_kind
-from .answers import asks_for_answers, open_answers
 from .terminal import Progress
 
-__all__ = ["Kept", "TableFile", "chosen_columns", "file_inputs"]
+__all__ = ["KeptRows", "TableFile", "chosen_columns", "file_inputs", "read_json"]
 
 _MOST_VALUES, _MOST_CLASSES = 1_000_000, 100  # of rows that are kept
+_OF_ONE_FILE = ("evaluate", "plan", "recalibrate")  # commands that take a file and columns, and need nothing else
 
 
 class ColumnOptions(TypedDict, total=False):
@@ -79,15 +83,20 @@ class TableFile:
     ) -> "TableFile":
         """Open a file, or several logs; ``prob`` and ``logits`` stand for the options of these names."""
         files = [file] if isinstance(file, str) else list(file)
-        named: list[str] = [options.y] if isinstance(options.y, str) else options.y or []
-        kind = log_kind(files[0]) if options.format is None else None
-        if kind == "answers" or asks_for_answers(options):
-            answers, wanted = open_answers(files, options)
-            return cls(answers, _known(answers, wanted))
-        if len(files) > 1 or kind is not None:
-            return cls(*_logs(files, options, prob or logits))
+        outcomes: list[str] = [options.y] if isinstance(options.y, str) else options.y or []
+        kind = None if options.format is not None or is_columnar(files[0]) else log_kind(files[0])
+        of_server = any(getattr(options, name, None) is not None for name in ("vocabulary", "text"))
+        if kind is not None or of_server or len(files) > 1:
+            from .language_models import open_answers, open_logs
+
+            log: Source
+            if kind == "answers" or of_server:
+                log, columns = open_answers(files, options)
+            else:
+                log, columns = open_logs(files, options, prob or logits)
+            return cls(log, _existing(log, columns))
         source = open_source(files[0], options.format, getattr(options, "sep", None))
-        more: ColumnOptions = {
+        column_options: ColumnOptions = {
             "by": tuple(getattr(options, "by", None) or ()),
             "features": tuple(getattr(options, "features", None) or ()),
             "cluster": options.cluster,
@@ -103,32 +112,32 @@ class TableFile:
                 raise FormError("`--by-label` is for labels, and not for forecasts of a number.")
             if getattr(options, "verbalised", False):
                 raise FormError("`--verbalised` belongs to one column of `--prob`, without `--by-label`.")
-            return cls(source, _label_columns(source, options.command, named, prob, logits, more))
+            return cls(source, _label_columns(source, options.command, outcomes, prob, logits, column_options))
         axes: tuple[str, ...] = ()
         if stated is not None and stated.form == "gaussian":
-            axes = split_names(source.columns, named)
+            axes = split_names(source.columns, outcomes)
             axes = axes if len(axes) > 1 else ()
-        elif len(named) > 1 and stated is not None:
+        elif len(outcomes) > 1 and stated is not None:
             raise FormError(
-                f"`--x` names {len(named)} columns: intervals, quantiles and draws in columns are of one number.\n\n"
+                f"`--x` names {len(outcomes)} columns: intervals, quantiles and draws are forecasts of one number.\n\n"
                 "Hint: states have means and `--std`, `--var` or `--cov`; for draws of vectors, `safecal.ensemble`."
             )
-        if len(named) > 1 and not axes:
+        if len(outcomes) > 1 and not axes:
             raise FormError(
-                f"`--y` names {len(named)} columns, and one tells what happened.\n\nHint: for several labels a row, "
-                "each with its own `--prob`, add `--by-label`."
+                f"`--y` names {len(outcomes)} columns; only one can tell what happened.\n\n"
+                "Hint: for several labels a row, each with its own `--prob`, add `--by-label`."
             )
         columns = chosen_columns(
             source,
             options.command,
-            y=named[0] if named else None,
+            y=outcomes[0] if outcomes else None,
             prob=prob,
             logits=logits,
             outcome=outcome,
             stated=stated,
             of_numbers=hasattr(options, "draws"),
             axes=axes,
-            **more,
+            **column_options,
         )
         return cls(source, _graded(source, columns) if getattr(options, "verbalised", False) else columns)
 
@@ -138,7 +147,7 @@ class TableFile:
         try:
             rows = self.source.rows()
             guess = self.source.guess() if rows is None else None
-            with Progress(rows or guess, about=rows is None) as progress:
+            with Progress(rows or guess, estimated=rows is None) as progress:
                 yield from reader.batches(self._counted(progress))
             if reader.rows == 0:
                 raise FileError(f"{self.source.name} has columns and no rows.")
@@ -157,7 +166,19 @@ class TableFile:
 
     def whole(self) -> Batch:
         """Return all rows."""
-        return join_batches(list(self.batches()))
+        rows = join_batches(list(self.batches()))
+        self.say_left_out()
+        return rows
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """How many rows were left out, for a note beside the result; empty where none was."""
+        return left_out(self.source, self.reader)
+
+    def say_left_out(self) -> None:
+        """Say on standard error how many rows were left out, where some were."""
+        for line in self.left_out:
+            print(f"safecal: {line}", file=sys.stderr)
 
     def _counted(self, progress: Progress) -> Iterator[Rows]:
         for rows in self.source.batches(self.columns.names):
@@ -166,19 +187,19 @@ class TableFile:
 
 
 @final
-class Kept:
-    """Batches on their way, of which the rows are kept as long as they are few.
+class KeptRows:
+    """Batches that pass through; their rows are kept as long as they are few.
 
     Attributes
     ----------
     batches : callable
         Yields them from the first.
-    most : int
+    most_rows : int
         How many rows are few; rows times classes, and classes, have limits of their own.
     """
 
-    def __init__(self, batches: Callable[[], Iterator[Batch]], most: int) -> None:
-        self.batches, self.most = batches, most
+    def __init__(self, batches: Callable[[], Iterator[Batch]], most_rows: int) -> None:
+        self.batches, self.most_rows = batches, most_rows
         self._parts: list[Batch] = []
         self._few = True
 
@@ -188,7 +209,7 @@ class Kept:
         for batch in self.batches():
             n += batch.predictions.n
             classes = batch.predictions.classes or 1
-            few = n <= self.most and n * classes <= _MOST_VALUES and classes <= _MOST_CLASSES
+            few = n <= self.most_rows and n * classes <= _MOST_VALUES and classes <= _MOST_CLASSES
             self._few = self._few and few
             if self._few:
                 self._parts.append(batch)
@@ -201,17 +222,17 @@ class Kept:
         return join_batches(self._parts) if self._few else None
 
 
-def _stated(options: argparse.Namespace, there: Sequence[str]) -> Stated | None:
-    """Return how a forecast is stated by the options; None where they state none, or there are none."""
+def _stated(options: argparse.Namespace, names: Sequence[str]) -> Stated | None:
+    """Return how a forecast is stated by the options; None where they state none, or the command has none."""
     if not hasattr(options, "draws"):
         return None
-    draws = matching(there, options.draws, "--draws") if options.draws else None
-    given: dict[str, Any] = {name: getattr(options, name) for name in ("lower", "upper", "coverage")}
+    draws = matching(names, options.draws, "--draws") if options.draws else None
+    stated: dict[str, Any] = {name: getattr(options, name) for name in ("lower", "upper", "coverage")}
     for name in ("mean", "std", "var", "cov"):
-        found = split_names(there, getattr(options, name) or ())
-        given[name] = matching(there, found, "--cov") if name == "cov" else found
+        columns = split_names(names, named) if (named := getattr(options, name)) else ()
+        stated[name] = matching(names, columns, "--cov") if columns and name == "cov" else columns
     try:
-        return Stated.of(**given, quantile=dict(options.quantile or ()), draws=draws)
+        return Stated.of(**stated, quantile=dict(options.quantile or ()), draws=draws)
     except FormError as error:
         hint = (
             "`--mean m --std s`; `--mean a,b --cov aa,ba,bb`; `--lower a --upper b --coverage 0.9`; "
@@ -225,6 +246,16 @@ def file_inputs(files: Sequence[str]) -> dict[str, str | None]:
     return {"file" if k == 0 else f"file {k + 1}": file for k, file in enumerate(files)}
 
 
+def read_json(path: str, command: str) -> Any:
+    """Return what a JSON file holds; ``command`` writes such a file."""
+    try:
+        return parsed_json(Path(path).read_bytes())
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except DocumentError as error:
+        raise DocumentError(f"{path} {error.rule}.\n\nHint: write it with `{command}`.") from error
+
+
 def chosen_columns(
     source: Source,
     command: str,
@@ -236,20 +267,23 @@ def chosen_columns(
     stated: Stated | None = None,
     of_numbers: bool = False,
     axes: tuple[str, ...] = (),
-    **more: Unpack[ColumnOptions],
+    **column_options: Unpack[ColumnOptions],
 ) -> Columns:
     """Return which column is what, by the options, or by name where only one reading is possible."""
     try:
-        happened, known = find_columns(
+        y_true, prediction = find_columns(
             source.columns, y, prob, logits, outcome=outcome and not axes, stated=stated, of_numbers=of_numbers
         )
     except Unclear as unclear:
         raise _unclear(source, command, y, unclear) from None
-    found = Columns(happened, known.values, known.form, known.spread, levels=known.levels, axes=axes, **more)
+    columns = Columns(
+        y_true, prediction.values, prediction.form, prediction.spread, levels=prediction.levels, axes=axes,
+        **column_options,
+    )  # fmt: skip
     try:
-        return _known(source, found if found.spread is None else check_states(found))
+        return _existing(source, columns if columns.spread is None else check_states(columns))
     except InputError as error:
-        raise about_columns(error, found, SHELL) from error
+        raise about_columns(error, columns, SHELL) from error
 
 
 def _label_columns(
@@ -258,7 +292,7 @@ def _label_columns(
     y: Sequence[str],
     prob: Sequence[str] | None,
     logits: Sequence[str] | None,
-    more: ColumnOptions,
+    column_options: ColumnOptions,
 ) -> Columns:
     """Return which column is what, where a row has several labels."""
     if prob and logits:
@@ -274,11 +308,11 @@ def _label_columns(
             f"`--by-label` needs two `--y` or more, with one `--prob` or `--logits` for each; got {len(outcomes)} and "
             f"{len(values)}.\n\nHint: {_labels_line(source, command)}"
         )
-    found = _known(source, Columns(None, values, form, outcomes=outcomes, **more))
+    columns = _existing(source, Columns(None, values, form, outcomes=outcomes, **column_options))
     try:
-        return check_by_label(found)
+        return check_by_label(columns)
     except InputError as error:
-        raise about_columns(error, found, SHELL) from error
+        raise about_columns(error, columns, SHELL) from error
 
 
 def _labels_line(source: Source, command: str) -> str:
@@ -290,26 +324,8 @@ def _labels_line(source: Source, command: str) -> str:
     return f"safecal {command} {file} --by-label {' '.join(words)}"
 
 
-def _logs(files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None) -> tuple[Source, Columns]:
-    """Open logs of language models, which say themselves what happened and what was predicted."""
-    from ..inputs.logs import SampleLogs
-    from ..inputs.questions import Scale
-
-    source = SampleLogs(files, Scale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None)))
-    said = {"--y": options.y, "--prob or --logits": values, "--label": options.label, "--pos-label": options.pos_label}
-    told = next((name for name, value in said.items() if value is not None), None)
-    if told is not None or options.clip is not None:
-        raise FormError(f"{source.name} is a log that says what was predicted: leave `{told or '--clip'}` out.")
-    wanted = Columns(
-        None, (), "logits", by=tuple(getattr(options, "by", None) or ()), cluster=options.cluster,
-        features=tuple(getattr(options, "features", None) or ()), sample_weight=options.sample_weight,
-        drop_missing=options.drop_missing,
-    )  # fmt: skip
-    return source, _known(source, source.chosen(wanted))
-
-
 def _graded(source: Source, columns: Columns) -> Columns:
-    """Find the steps in which confidences were said, of all rows."""
+    """Look at all rows for the steps in which confidences were said."""
     if columns.form != "y_prob" or len(columns.values) > 1 or columns.clip is not None:
         raise FormError("`--verbalised` belongs to one column of `--prob`, without `--clip`.")
     grid = Grid()
@@ -319,44 +335,53 @@ def _graded(source: Source, columns: Columns) -> Columns:
             grid.add(values if values.ndim == 1 else np.array([math.nan]))  # lists are refused where they are read
         return replace(columns, grid=grid, notes=(grid.note,))
     except InputError as error:
+        complaint = error.complaint
+        if complaint is not None and complaint.argument == "verbalised":
+            raise worded(error, replace(complaint, argument="--verbalised")) from error
         raise about_columns(error, columns, SHELL) from error
 
 
-def _known(source: Source, found: Columns) -> Columns:
-    """Require that every column that is meant is there, once."""
-    if found.features == ("all",) and "all" not in source.columns:
-        used = replace(found, features=()).names
-        rest = tuple(name for name in source.columns if name not in used and name not in source.twice)
-        found = replace(found, features=rest)
-    missing = next((name for name in found.names if name not in source.columns), None)
+def _existing(source: Source, columns: Columns) -> Columns:
+    """Require that every named column is in the file, and once."""
+    if columns.features == ("all",) and "all" not in source.columns:
+        used = replace(columns, features=()).names
+        unused = tuple(name for name in source.columns if name not in used and name not in source.twice)
+        columns = replace(columns, features=unused)
+    missing = next((name for name in columns.names if name not in source.columns), None)
     if missing is not None:
         hint = near_names(missing, source.columns, 20)
         raise FormError(f"{source.name} has no column {missing!r}.\n\nHint: {hint}")
-    twice = next((name for name in found.names if name in source.twice), None)
+    twice = next((name for name in columns.names if name in source.twice), None)
     if twice is not None:
         raise FormError(f"{source.name} has more than one column named {twice!r}.\n\nHint: rename the others.")
-    return found
+    return columns
 
 
-def _unclear(source: Source, command: str, given: str | None, unclear: Unclear) -> FormError:
-    found, what = unclear.candidates, unclear.what
+def _unclear(source: Source, command: str, y_named: str | None, unclear: Unclear) -> FormError:
+    candidates, what = unclear.candidates, unclear.what
     text = f"which column of {source.name} is {what}? "
-    text += f"{', '.join(map(repr, found))} could be." if found else "None has a name that says so."
+    if what == "each label":
+        text = f"which columns of {source.name} are the labels, and which their probabilities? "
+    text += f"{', '.join(map(repr, candidates))} could be." if candidates else "None has a name that says so."
     shown = ", ".join(map(show, source.columns[:20]))
-    more = len(source.columns) - 20
-    y, value, option = given or "COLUMN", "COLUMN", "--prob"
+    unlisted = len(source.columns) - 20
+    y, value, option = y_named or "COLUMN", unclear.value or "COLUMN", unclear.option
     if what != "what happened":
-        value = found[0] if found else value
-        there = set(source.columns)
-        pair = next((c for c in source.columns if f"{c}_outcome" in there), None)
+        score = None if candidates else next(filter(is_score, source.columns), None)
+        if score is not None:
+            text = f"{text[:-1]}: {score!r} may be a probability (`--prob`), or log-odds (`--logits`)."
+        value = candidates[0] if candidates else score or value
+        names = set(source.columns)
+        pair = next((c for c in source.columns if f"{c}_outcome" in names), None)
         if pair is not None:
-            value, y = pair, given or f"{pair}_outcome"
+            value, y = pair, y_named or f"{pair}_outcome"
         else:
-            y = given or next((c for c in source.columns if c.lower() in ("y", "y_true", "label", "target")), y)
+            y = y_named or next((c for c in source.columns if c.lower() in ("y", "y_true", "label", "target")), y)
         option = "--logits" if "logit" in value.lower() else option
     file = "-" if source.once else shlex.quote(source.name)
-    line = f"safecal {command} {file} --y {shlex.quote(y)} {option} {shlex.quote(value)}"
-    if what == "each label" or (command == "evaluate" and given is None and label_pairs(source.columns)):
+    words = f"--y {shlex.quote(y)} {option} {shlex.quote(value)}"
+    line = f"safecal {command} {file} {words}" if command in _OF_ONE_FILE else f"add `{words}`."
+    if what == "each label" or (command == "evaluate" and y_named is None and label_pairs(source.columns)):
         line = _labels_line(source, command)
-    listed = shown if more <= 0 else f"{shown} and {more} more"
+    listed = shown if unlisted <= 0 else f"{shown} and {unlisted} more"
     return FormError(f"{text} Its columns are {listed}.\n\nHint: {line}")

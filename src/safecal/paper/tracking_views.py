@@ -1,4 +1,4 @@
-"""The tracking experiment in a picture: consistency over time, and the banana that the EKF does not see."""
+"""The tracking experiment as people see it: a table in words, and a picture of the banana that the EKF does not see."""
 
 from __future__ import annotations
 
@@ -10,17 +10,59 @@ import numpy as np
 from .._types import FloatArray
 from ..plot.consistency import ConsistencyDisplay
 from ..plot.display import AFTER, BEFORE, OVER, UNDER, blank_figure, heading, ink, legend_above
-from .tracking_results import Banana, TrackingStudy
+from .tracking import GATE, Banana, Inflation, TrackingStudy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["tracking_figure"]
+__all__ = ["tracking_figure", "tracking_text"]
 
 _COLOURS = {"EKF": OVER, "UKF": UNDER, "PF": AFTER, "KF": BEFORE}
 _SHOWN = 4000  # particles
 _SIZE = (12.0, 7.6)
+
+
+def tracking_text(study: TrackingStudy) -> str:
+    """Word a study: a line for each filter, what a gate hides, and what inflation buys."""
+    head = ["filter", "ECD", "95 % interval", "median run", "NEES", "first", "NIS", "RMSE", "in band", "NLL", "time"]
+    rows = [head]
+    for name, filtered in study.filters.items():
+        consistency = filtered.consistency()
+        interval = consistency.interval
+        nis = "" if np.isnan(filtered.nis).all() else f"{np.nanmean(filtered.nis):.2f}"
+        rows.append([
+            name, f"{consistency.ecd:+.2f}", f"{interval.low:+.2f} to {interval.high:+.2f}",
+            f"{consistency.median_run:+.2f}",
+            f"{consistency.nees:.1f}", f"{filtered.nees[:, 0].mean():.1f}", nis, f"{filtered.rmse:.1f} m",
+            f"{100 * consistency.share_inside:.0f} %", f"{filtered.nll:.2f}", f"{filtered.seconds:.0f} s",
+        ])  # fmt: skip
+    widths = [max(len(row[j]) for row in rows) for j in range(len(head))]
+    lines = ["  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+             for row in rows]  # fmt: skip
+    title = f"Range and bearing, {study.setting.name} setting: {study.runs} runs of {study.setting.steps} steps"
+    notes = "ECD in nat, NEES 4 and NIS 2 if consistent; first: NEES at step 1; KF: a sensor that is linear"
+    text = [f"{title}, {study.particles} particles, seed {study.seed}", "", *lines, "", notes]
+    if "EKF" in study.filters:
+        ecd, gated_ecd, share = study.gated()
+        text += ["", f"A gate that drops NEES > {GATE} would drop {100 * share:.0f} % of the EKF's states, and turn"]
+        text += [f"its ECD of {ecd:+.2f} into {gated_ecd:+.2f}."]
+    return "\n".join([*text, *_inflation_lines(study.inflation)])
+
+
+def _inflation_lines(inflation: Inflation | None) -> list[str]:
+    if inflation is None:
+        return []
+    first, last = inflation.factors[0], inflation.factors[-1]
+    one_factor, by_step, as_given = "one factor", "one a step", "as given"
+    ecd, nll = inflation.ecd, inflation.nll
+    return [
+        "",
+        "Covariances of the EKF inflated by SafeTemperature, judged on fresh runs:",
+        f"  as given                      ECD {ecd[as_given]:+8.2f}   NLL {nll[as_given]:7.2f}",
+        f"  times {inflation.factor:<8.3g}                ECD {ecd[one_factor]:+8.2f}   NLL {nll[one_factor]:7.2f}",
+        f"  by step, {first:.3g} to {last:.3g}".ljust(32) + f"ECD {ecd[by_step]:+8.2f}   NLL {nll[by_step]:7.2f}",
+    ]
 
 
 def tracking_figure(study: TrackingStudy, *, figure: Figure | SubFigure | None = None) -> Figure | SubFigure:
@@ -41,15 +83,15 @@ def tracking_figure(study: TrackingStudy, *, figure: Figure | SubFigure | None =
     figure = blank_figure(figure, _SIZE)
     if study.banana is None:
         axes = figure.subplots(1, 2)
-        over_time, bent = list(axes), None
+        over_time, banana_axes = list(axes), None
     else:
         grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1.0))
         over_time = [figure.add_subplot(grid[k, 0]) for k in range(2)]
-        bent = figure.add_subplot(grid[:, 1])
+        banana_axes = figure.add_subplot(grid[:, 1])
     for ax, scale in zip(over_time, ("ECD", "NEES"), strict=True):
         _draw_time(ax, study, scale)
-    if bent is not None and study.banana is not None:
-        _draw_banana(bent, study.banana, study)
+    if banana_axes is not None and study.banana is not None:
+        _draw_banana(banana_axes, study.banana, study)
     title = f"Range and bearing, {study.setting.name} setting: {study.runs} runs of {study.setting.steps} steps"
     figure.suptitle(title, x=0.01, ha="left", fontsize="large", fontweight="bold")
     return figure
@@ -58,9 +100,9 @@ def tracking_figure(study: TrackingStudy, *, figure: Figure | SubFigure | None =
 def _draw_time(ax: Axes, study: TrackingStudy, scale: str) -> None:
     shown = [name for name in study.filters if name != "KF"] or list(study.filters)
     for k, name in enumerate(shown):
-        found = study.filters[name].consistency()
+        consistency = study.filters[name].consistency()
         ConsistencyDisplay.from_consistency(
-            found, scale=scale, ax=ax, color=_COLOURS[name], label=name, band=k == len(shown) - 1
+            consistency, scale=scale, ax=ax, color=_COLOURS[name], label=name, band=k == len(shown) - 1
         )
     for line in ax.get_lines():
         if str(line.get_label()).endswith(", median"):

@@ -7,17 +7,11 @@ from collections.abc import Iterable, Sequence
 from .._checks.message import in_options
 from ..families.predictions import family_named
 from ..judge.baseline import WORSE, Baseline
-from ..judge.display import (
-    inference_rows,
-    look_rows,
-    metric_rows,
-    number,
-    place_rows,
-    with_ends,
-)
+from ..judge.display import inference_rows, look_rows, metric_rows, number, with_ends
 from ..judge.evaluation import Evaluation
-from ..judge.forecast_rows import forecast_rows
-from ..judge.looks import smaller_end
+from ..judge.forecast_display import forecast_rows
+from ..judge.joint_verdicts import smaller_end
+from ..judge.places import place_rows
 from ..judge.verdict import SAFE
 from ..visible import shortened, visible
 
@@ -49,18 +43,17 @@ def escaped(text: str) -> str:
 
 
 def summary_markdown(
-    found: Evaluation,
+    evaluation: Evaluation,
     *,
     source: str,
     title: str | None = None,
     baseline: Baseline | None = None,
-    notes: Sequence[str] = (),
 ) -> str:
     """Return the verdict and its reason, the worst places, the numbers and the groups as Markdown.
 
     Parameters
     ----------
-    found : Evaluation
+    evaluation : Evaluation
         What to tell of.
     source : str
         What was read.
@@ -68,35 +61,33 @@ def summary_markdown(
         Stands beside the decision.
     baseline : Baseline, optional
         How it compares with an earlier evaluation.
-    notes : sequence of str
-        What else the reader has to know.
     """
-    verdict = found.verdict
+    verdict = evaluation.verdict
     worse = baseline is not None and baseline.decision == WORSE
     head: str = verdict.decision
     if worse:  # a gate fails then: the first line must not read as if all were well
         head += f"{', but' if head == SAFE else ', and'} WORSE than the baseline"
-    rows = f"{found.n} row{'' if found.n == 1 else 's'} of {shortened(source, _NAME)}"
+    rows = f"{evaluation.n} row{'' if evaluation.n == 1 else 's'} of {shortened(source, _NAME)}"
     parts = [
         f"## {head}" + (f": {escaped(title)}" if title else ""),
         escaped(in_options(_begun(verdict.reason))),
     ]
     if baseline is not None:
         parts.append(f"{'**Baseline**' if worse else 'Baseline'}: {escaped(str(baseline))}")
-    parts += [f"Note: {escaped(in_options(note))}" for note in (*notes, *found.notes)]
+    parts += [f"Note: {escaped(in_options(note))}" for note in evaluation.notes]
     if verdict.where:
-        places = place_rows(verdict.where[:_PLACES])
+        places = place_rows(verdict.where[:_PLACES], evaluation.summary.weight)
         cells = ([shortened(name, _NAME), *rest] for name, *rest in (row.values() for row in places))
         parts.append(_table(list(places[0]), f"l{'r' * (len(places[0]) - 2)}l", cells))
         more = len(verdict.where) - _PLACES
         parts += [f"And in {more} more place{'' if more == 1 else 's'}."] if more > 0 else []
-    told = family_named(found.family).discrete
+    recalibrates = family_named(evaluation.family).discrete
     if verdict.diagnosis is not None and verdict.diagnosis.remedy:
-        parts.append(f"What to do: {escaped(in_options(verdict.diagnosis.remedy, recalibrates=told))}")
-    parts.append(_table(("", "value", escaped(rows)), "lrl", _numbers(found)))
-    if found.slices is not None:
-        parts.append(escaped(_begun(found.slices.sentence)))
-    parts += _groups(found)
+        parts.append(f"What to do: {escaped(in_options(verdict.diagnosis.remedy, recalibrates=recalibrates))}")
+    parts.append(_table(("", "value", escaped(rows)), "lrl", _numbers(evaluation)))
+    if evaluation.slices is not None:
+        parts.append(escaped(_begun(evaluation.slices.sentence)))
+    parts += _groups(evaluation)
     return "\n\n".join(parts) + "\n"
 
 
@@ -104,21 +95,24 @@ def _begun(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _numbers(found: Evaluation) -> list[tuple[str, str, str]]:
-    least = smaller_end(found.verdict.looks)
-    rows = inference_rows(found.interval, found.temperature, found.test, found.mistakes, least)
-    rows += look_rows(found.verdict.looks) + forecast_rows(found.forecast)
-    return rows + metric_rows(found.summary, None if math.isnan(found.ece) else found.bins, found.reliability)
+def _numbers(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    smaller = smaller_end(evaluation.verdict.looks)
+    rows = inference_rows(evaluation.interval, evaluation.temperature, evaluation.test, evaluation.mistakes, smaller)
+    forecast = evaluation.forecast
+    rows += look_rows(evaluation.verdict.looks) + ([] if forecast is None else forecast_rows(forecast))
+    return rows + metric_rows(
+        evaluation.summary, None if math.isnan(evaluation.ece) else evaluation.bins, evaluation.reliability
+    )
 
 
-def _groups(found: Evaluation) -> list[str]:
+def _groups(evaluation: Evaluation) -> list[str]:
     """Return the most over-confident groups, each with a verdict of its own."""
-    if found.groups is None:
+    if evaluation.groups is None:
         return []
-    shown = found.groups.worst_first(_GROUPS)
+    shown = evaluation.groups.worst_first(_GROUPS)
     body = []
     for key, label in zip(shown.keys, shown.labels, strict=True):
-        verdict = found.group_verdict(key)
+        verdict = evaluation.group_verdict(key)
         ratio = "" if verdict.ratio is None else number(verdict.ratio.value)
         temperature = number(verdict.temperature.value)
         body.append(
@@ -132,7 +126,7 @@ def _groups(found: Evaluation) -> list[str]:
             ]
         )
     head = [escaped(shortened(shown.name, _NAME)), "rows", "verdict", "ECD", "temperature", "mistakes made / announced"]
-    more = len(found.groups) - len(shown)
+    more = len(evaluation.groups) - len(shown)
     return [_table(head, "lrlrrr", body), *([f"And {more} more group{'' if more == 1 else 's'}."] if more else [])]
 
 

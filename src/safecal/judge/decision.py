@@ -1,0 +1,385 @@
+"""The decision: one rule on average and in every place that can be seen.
+
+In nats a rare mistake costs little: "one in a million" that happens once in a hundred loses about a tenth of a nat.
+And of several classes, faults cancel inside a row: the likeliest class is said too often, and the tail as well. So two
+more things are looked at, where nothing else is shown: the mistakes of each range, and how often the likeliest class is
+right. They have a fiftieth of the error that the level leaves, on top of the others.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+from scipy import special
+
+from .._sums.by_column import tallies_by_column
+from .._sums.cells import Order
+from .._sums.summary import COLUMN, completed
+from .._sums.tally import Tally
+from .._types import Decision, FloatArray, IndexArray
+from ..inference.bounds import clusters_needed as more_clusters_needed
+from ..inference.directions import judged_directions, shows_directions
+from ..inference.local import Local, Range
+from ..inference.mistakes import Mistakes, ratio_bounds
+from ..inference.results import Interval
+from ..inference.sum_bounds import firm_and_weak_bounds
+from ..options import Limits
+from ..slices.results import Slices
+from .groups import TooSmall, group_places, judge_groups
+from .places import Place, degree_of, range_ends
+from .rare_classes import class_places
+from .reasons import Findings, words_of
+from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Scale, Verdict, direction
+
+__all__ = [
+    "judge",
+    "range_places",
+    "ranges_beyond",
+    "rows_needed",
+    "slice_places",
+]
+
+_SAYS_NOTHING = 0.98  # of the largest possible entropy
+_ERROR, _SUSPECTED = 0.02, 0.4  # of what the level leaves to right and wrong: what firm bounds may miss, and weak ones
+_MOST_SURE = 1.0 - 2.0**-53  # the largest confidence below 1
+_MISTAKES = 2.0  # among sure rows that may still come: those seen say nothing of them
+
+
+def judge(
+    tally: Tally,
+    *,
+    ecd: Interval,
+    temperature: Interval,
+    mistakes: Mistakes | None,
+    local: Local,
+    limits: Limits,
+    slices: Slices | None = None,
+) -> Verdict:
+    """Decide, by the intervals of the averages at the level of the limits, and by places."""
+    summary, certain = tally.summary, tally.n_certain
+    average = Average.of(tally, ecd, temperature, mistakes, limits)
+    on_average: Decision = UNSAFE if average.beyond else SAFE if average.within else UNDETERMINED
+    clustered = tally.clusters is not None
+    places: tuple[Place, ...] = ()
+    too_small, groups_differ = TooSmall(), False
+    other_groups: tuple[float, float] | None = None
+    if limits.everywhere:
+        beyond = range_places(local, limits)
+        if tally.directions is not None:
+            beyond = _direction_places(tally, limits) + beyond
+        if tally.groups is not None:
+            judged = judge_groups(tally.groups, limits, tally)
+            beyond += group_places(tally.groups, judged, limits, tally)
+            too_small, groups_differ = TooSmall.of(tally.groups, judged, tally), judged.uneven
+            by_column = tallies_by_column(tally)
+            for column in by_column:
+                assert column.groups is not None
+                of_column = judge_groups(column.groups, limits, column, len(by_column) + 1)
+                beyond += group_places(column.groups, of_column, limits, column)
+            sums = tally.groups.sums[judged.degree < 2]
+            other_groups = (sums[:, COLUMN["sum_excess"]].sum(), sums[:, COLUMN["sum_varentropy_weight2"]].sum())
+        if slices is not None:
+            beyond += slice_places(slices, limits)
+        if on_average != UNSAFE and not any(place.shown for place in beyond):
+            beyond += _right_or_wrong_places(tally, local, limits)
+            if tally.class_sums is not None:
+                beyond += class_places(tally, ecd, limits)
+        if tally.cell_pairs is not None and not beyond:  # sums of clusters are coarse, and fine ranges can be suspected
+            fine = Local.of(replace(tally, cell_pairs=None), limits.level, limits.min_share)
+            beyond += range_places(fine, limits)
+        places = _shown_first(beyond)
+    decision: Decision = on_average
+    if on_average != UNSAFE and places:
+        decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
+    says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.vague_entropy
+    # Logits so large that no temperature lets them fail: that they did not is no evidence.
+    too_sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
+    single_row = summary.n - summary.n_impossible < 2 and not says_nothing
+    # The same of a few of them: one mistake there would outweigh all other rows.
+    far = getattr(tally.spectrum, "far", 0)
+    bold = _bold_rows(tally, average.ecd.limit)
+    # States that are few beside their axes leave some direction unseen.
+    unseen = tally.dimension > 1 and limits.everywhere and not shows_directions(tally, limits.level)
+    stopped = limits.everywhere and slices is not None and slices.interrupted
+    if decision == SAFE and (certain or too_sure or single_row or far or bold[0] or unseen or stopped):
+        decision = UNDETERMINED
+    undecided = on_average == decision == UNDETERMINED and not places
+    hopeless = decision == UNDETERMINED and not places and bool(certain or too_sure or (far and on_average == SAFE))
+    more_rows = rows_needed(summary.n, average) if undecided and not clustered and not hopeless else None
+    more_clusters = _clusters_needed(tally, average, limits) if undecided and clustered else None
+    findings = Findings(
+        tally=tally, limits=limits, average=average, local=local, slices=slices, decision=decision,
+        on_average=on_average, places=places, other_groups=other_groups, too_small=too_small,
+        groups_differ=groups_differ, says_nothing=says_nothing, single_row=single_row, unseen_direction=unseen,
+        search_stopped=stopped, hopeless=hopeless, far=0 if too_sure else far, bold=bold, rows_needed=more_rows,
+        clusters_needed=more_clusters,
+    )  # fmt: skip
+    return Verdict(
+        decision=decision, on_average=on_average, where=places, ecd=ecd, temperature=temperature, mistakes=mistakes,
+        limits=limits, dimensions=average.dimensions, rows_needed=more_rows, clusters_needed=more_clusters,
+        uninformative=says_nothing, direction=direction(ecd), n_impossible=summary.n_impossible, bias=summary.bias,
+        words=Late(lambda: words_of(findings)), too_small=too_small, look=tally.look,
+    )  # fmt: skip
+
+
+def _bold_rows(tally: Tally, limit: float) -> tuple[int, float]:
+    """Count two-class rows so sure that two mistakes would exceed the limit, and find the farthest log-odds."""
+    points = tally.points
+    if points is None:
+        return 0, 0.0
+    cost, most = points.L * points.w, limit * tally.summary.weight / _MISTAKES
+    if not cost.max(initial=0.0) > most:
+        return 0, 0.0
+    return round(float(points.n[cost > most].sum())), float(points.L[cost > most].max())
+
+
+def range_places(local: Local, limits: Limits) -> list[Place]:
+    """Return ranges that are over-confident beyond the limit, or suspected to be, the worst first; no row is in two."""
+    limit = limits.local_threshold * local.column("dimensions")
+    beyond, degree, low = ranges_beyond(local, limits.local_threshold)
+    if not degree.any():
+        return []
+    order = np.lexsort((-(low / limit[beyond]), -degree))
+    beyond = beyond[order[degree[order] > 0]]
+    label, first, last = (local.column(name).tolist() for name in ("label", "low", "high"))
+    kept: list[int] = []
+    for k in beyond.tolist():
+        ends = label[k], first[k], last[k]
+        if not any(_may_share_rows(ends, (label[j], first[j], last[j])) for j in kept):
+            kept.append(k)
+    return [_range_place(one_range, float(limit[k])) for k, one_range in zip(kept, local.some(kept), strict=True)]
+
+
+def ranges_beyond(local: Local, local_threshold: float) -> tuple[IndexArray, IndexArray, FloatArray]:
+    """Return the ranges whose ECD is beyond the limit, how sure that is (`degree_of`), and their lower bounds.
+
+    Where the bounds of none of them show anything, but calibration is uneven along the predictions, all are suspected.
+    """
+    limit, value = local_threshold * local.column("dimensions"), local.column("ecd")
+    beyond = np.flatnonzero(value > limit)  # no lower bound lies above the estimate: the others need none
+    if not len(beyond):
+        return beyond, beyond, value[beyond]
+    low, at_least = local.lower(beyond)
+    degree = degree_of(low, at_least > 0.0, value[beyond], limit[beyond])
+    if not degree.any() and local.uneven:
+        degree = np.ones_like(degree)
+    return beyond, degree, low
+
+
+def _direction_places(tally: Tally, limits: Limits) -> list[Place]:
+    """Return the direction of states that is over-confident beyond the limit, or suspected to be.
+
+    It is one dimension. Where all directions together are beyond their limit, and it is not worse, they say it already.
+    """
+    limit, beyond = limits.local_threshold, []
+    for judged in judged_directions(tally, limits.level):
+        ecd, at_least, everywhere = judged.ecd, judged.at_least, judged.everywhere
+        shown, suspected = ecd.low > limit, at_least > 0.0 and ecd.value > limit
+        alike = everywhere > limits.threshold and not max(ecd.low, at_least) > everywhere
+        if (shown or suspected) and not alike:
+            beyond.append((shown, ecd.low, at_least, judged))
+    if not beyond:
+        return []
+    shown, _, _, worst = max(beyond, key=lambda place: place[:3])
+    return [Place(
+        type="direction", name=worst.name, shown=shown, by="ecd", limit=limit, n=tally.n, share=1.0,
+        predicted=math.nan, observed=math.nan, ecd=worst.ecd, seen=math.nan, announced=math.nan, on="spread",
+        low=math.nan, high=math.nan,
+    )]  # fmt: skip
+
+
+def slice_places(slices: Slices, limits: Limits) -> list[Place]:
+    """Return slices that are over-confident beyond the limit, or suspected to be.
+
+    Their bounds were made at one level. They prove nothing at a higher one; at a lower one they could be closer, so
+    every estimate beyond the limit is suspected. A candidate that is not listed, because it is much like another one,
+    is named where it is worse than all that are.
+    """
+    places: list[Place] = []
+    if slices.direction != "over":
+        return places
+    unlisted = [s for s in slices.candidates if s not in slices.found]
+    for s in (*slices.found, *unlisted):
+        limit = limits.local_threshold * s.dimensions
+        shown = s.firm > limit and limits.level <= slices.level
+        suspected = s.ecd.value > limit and (s.ecd.low > 0.0 or limits.level < slices.level)
+        is_repeated = places and (s not in slices.found) and (not shown or any(place.shown for place in places))
+        if (shown or suspected) and not is_repeated:
+            ecd = replace(s.ecd, low=s.firm) if shown else s.ecd
+            places.append(Place(
+                type="slice", name=s.condition, shown=shown, by="ecd", limit=limit, n=s.n, share=s.share,
+                predicted=s.predicted, observed=s.observed, ecd=ecd, seen=math.nan, announced=math.nan, on=slices.on,
+                low=math.nan, high=math.nan,
+            ))  # fmt: skip
+    return places
+
+
+def _may_share_rows(a: tuple[float, float, float], b: tuple[float, float, float]) -> bool:
+    """Tell whether two ranges may have rows in common, by their labels, NaN for all of them, and their ends."""
+    (label, low, high), (other, first, last) = a, b
+    inside = (first <= low and high <= last) or (low <= first and last <= high)
+    together = label == other or math.isnan(label) or math.isnan(other)
+    return together and (inside or (low < last and first < high))
+
+
+def _range_place(r: Range, limit: float) -> Place:
+    of_class = "" if r.label is None else f", class {r.label} predicted"
+    unit = "standard deviation" if r.on == "spread" else r.on
+    name = f"{unit} {range_ends(r.low, r.high)}{of_class}"
+    return Place(
+        type="range", name=name, shown=r.ecd.low > limit, by="ecd", limit=limit, n=r.n, share=r.share,
+        predicted=r.predicted, observed=r.observed, ecd=r.ecd, seen=math.nan, announced=math.nan, on=r.on,
+        low=r.low, high=r.high,
+    )  # fmt: skip
+
+
+def _right_or_wrong_places(tally: Tally, local: Local, limits: Limits) -> list[Place]:
+    """Return the range with far more mistakes than announced, and the likeliest class, where they are beyond limits."""
+    if tally.summary.sum_confidence is None or tally.summary.weight_impossible > 0.0:
+        return []
+    firm = tally.clusters is None and not tally.weighted  # else the bounds are those of other rows, and prove nothing
+    return _of_mistakes(local, limits, firm) + _of_likeliest_class(tally, limits, firm)
+
+
+def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
+    """Return the worst range whose mistakes are beyond the square of the ratio that is allowed on average."""
+    if local.on not in ("probability", "confidence"):
+        return []
+    limit = limits.max_ratio**2
+    low, high, said, seen = (local.column(name) for name in ("low", "high", "predicted", "observed"))
+    right, beyond = np.ones(len(local), dtype=bool), 1.0 - seen > limit * (1.0 - said)
+    if local.on == "probability":  # the likelier outcome is the same for all rows of a range on one side of 1/2
+        right = low >= 0.5
+        beyond = (beyond & right) | ((seen > limit * said) & (high <= 0.5))
+    if not beyond.any():
+        return []
+    places = np.flatnonzero(beyond)
+    n = local.column("n")[places]
+    wrong_said, wrong_seen = (np.where(right, 1.0 - x, x)[places] for x in (said, seen))
+    announced, made = n * np.maximum(wrong_said, 0.0), np.round(n * wrong_seen)
+    level = 1.0 - limits.level
+    bounds, weak = (ratio_bounds(made, made, announced, part * level / len(local))[0] for part in (_ERROR, _SUSPECTED))
+    degree = degree_of(bounds, weak > 1.0, made / announced, np.full(len(places), limit))
+    worst = int(np.lexsort((bounds, degree))[-1])
+    if not degree[worst]:
+        return []
+    (r,) = local.some([int(places[worst])])
+    of_class = "" if r.label is None else f", class {r.label} predicted"
+    return [Place(
+        type="range", name=f"{r.on} {range_ends(r.low, r.high)}{of_class}", shown=bool(firm and degree[worst] == 2),
+        by="mistakes", limit=limit, n=r.n, share=r.share, predicted=r.predicted, observed=r.observed, ecd=r.ecd,
+        seen=float(made[worst]), announced=float(announced[worst]), on=r.on, low=r.low, high=r.high,
+    )]  # fmt: skip
+
+
+def _of_likeliest_class(tally: Tally, limits: Limits, firm: bool) -> list[Place]:
+    """Return all rows as one place, if the likeliest of three or more classes is right less often than it says."""
+    if tally.most_entropy < math.log(2.5):
+        return []
+    orders = [order for order in tally.orders if order.label is None and order.on == "confidence"]
+    if not orders:
+        return []
+    (order,), level = orders, 1.0 - limits.level
+    sums = _two_outcomes(order)
+    (value,) = sums[:, COLUMN["sum_excess"]] / sums[:, COLUMN["weight"]]
+    if not value > limits.threshold:
+        return []
+    low, high, at_least = (float(x[0]) for x in firm_and_weak_bounds(sums, _ERROR * level, level))
+    if not at_least > 0.0:
+        return []
+    s, first, last = tally.summary, float(order.low[0]), float(order.high[-1])
+    ecd = Interval(float(value), low, high, 1.0 - 2.0 * _ERROR * level, "right or wrong")
+    return [Place(
+        type="range", name=f"confidence {range_ends(first, last)}", shown=firm and low > limits.threshold, by="ecd",
+        limit=limits.threshold, n=s.n, share=1.0, predicted=s.mean_confidence, observed=s.accuracy, ecd=ecd,
+        seen=math.nan, announced=math.nan, on="confidence", low=first, high=last,
+    )]  # fmt: skip
+
+
+def _two_outcomes(order: Order) -> FloatArray:
+    """Return the sums of all rows, if each had but two outcomes: its likeliest class is right, or wrong.
+
+    A row that is less than half sure says that its likeliest class is wrong: it claims nothing, and has no excess.
+    """
+    weight, confidence, correct = (
+        order.sums[:, COLUMN[f"{name}"]] for name in ("weight", "sum_confidence", "sum_correct")
+    )
+    c = np.clip(confidence / weight, 2.0**-53, _MOST_SURE)
+    odds = np.maximum(special.logit(c), 0.0)
+    wrong = weight - correct
+    moments = [odds**k * (wrong * c**k + correct * (c - 1.0) ** k) for k in (1, 2, 3)]
+    variance = c * (1.0 - c) * odds**2
+    columns = {
+        "n": order.sums[:, COLUMN["n"]],
+        "weight": weight,
+        "sum_excess": moments[0],
+        "sum_excess2_weight2": moments[1],
+        "sum_excess3_weight3": moments[2],
+        "sum_varentropy": weight * variance,
+        "sum_third_cumulant_weight3": weight * variance * (2.0 * c - 1.0) * odds,
+    }
+    return completed({name: np.array([column.sum()]) for name, column in columns.items()})
+
+
+def _shown_first(places: Iterable[Place]) -> tuple[Place, ...]:
+    """Order places: those that are shown first."""
+    return tuple(sorted(places, key=lambda place: not place.shown))
+
+
+def rows_needed(n: int, average: Average) -> int | None:
+    """Guess how many more rows would decide in 8 of 10 cases; None where no number can be told."""
+    t = average.temperature.interval.value
+    if not math.isnan(t) and not 0.0 < t < math.inf:
+        return None
+    over = [scale for scale in average.scales if scale.interval.value > scale.limit]
+    factors = [_times_the_rows(scale) for scale in over or average.scales]
+    factor = min(factors) if over else max(factors)  # one limit that is exceeded is enough
+    return max(math.ceil(n * (factor - 1.0)), 1) if factor < 1e6 else None
+
+
+def _times_the_rows(scale: Scale) -> float:
+    """Return how many times as many rows would decide; widths shrink with the square root of the number of rows.
+
+    Estimates move while rows come: see `_spare_factor`.
+    """
+    if scale.beyond or scale.within:
+        return 1.0
+    ends = (scale.interval.value, scale.interval.low, scale.interval.high, scale.limit)
+    value, low, high, limit = map(_logarithm, ends) if scale.logarithmic else ends
+    room = abs(limit - value)
+    width = high - value if value <= limit else value - low
+    if not room > 0.0 or math.isinf(width):
+        return math.inf
+    return max(_spare_factor(scale.interval.level) * (width / room) ** 2, 1.0)
+
+
+def _spare_factor(level: float) -> float:
+    """Return how many times as many rows decide in 8 of 10 cases as would if the estimate stayed where it is.
+
+    A bound is ``z`` standard errors away from the estimate, which itself moves by more than ``ndtri(0.8)`` of them
+    towards the limit in 2 of 10 cases.
+    """
+    z = float(special.ndtri(0.5 + level / 2.0))
+    return ((z + float(special.ndtri(0.8))) / z) ** 2
+
+
+def _logarithm(x: float) -> float:
+    return math.log(x) if 0.0 < x < math.inf else math.copysign(math.inf, x - 1.0)
+
+
+def _clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:
+    """Guess how many more clusters would let the averages be called safe in 8 of 10 cases."""
+    ratio = math.inf if average.ratio is None else average.ratio.limit
+    alpha = 0.5 * (1.0 - limits.level)
+    more_clusters = more_clusters_needed(
+        tally,
+        threshold=average.ecd.limit,
+        max_temperature=average.temperature.limit,
+        alpha=alpha,
+        max_ratio=ratio,
+    )
+    if not more_clusters:
+        return None
+    assert tally.clusters is not None
+    return math.ceil(_spare_factor(limits.level) * (len(tally.clusters) + more_clusters)) - len(tally.clusters)

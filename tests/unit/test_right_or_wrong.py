@@ -1,0 +1,135 @@
+"""What nats do not show: mistakes that are rare and far too many, and a likeliest class that is right too seldom."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import safecal
+from safecal import Predictions
+from safecal.report import report_html
+
+Draw = Callable[[np.random.Generator, int], Predictions]
+
+
+def _rare(share: float, said: float, true: float) -> Draw:
+    """Draw rows of which some say that an event is rarer than it is; the others are calibrated."""
+
+    def draw(rng: np.random.Generator, n: int) -> Predictions:
+        z, rare = rng.normal(0, 2, n), rng.random(n) < share
+        logits = np.where(rare, special.logit(said) + rng.normal(0, 0.1, n), z)
+        return safecal.bernoulli(rng.random(n) < np.where(rare, true, special.expit(z)), logits=logits)
+
+    return draw
+
+
+def _second(classes: int, said: tuple[float, float], true: float) -> Draw:
+    """Draw rows that name a first and a second class, the rest on all others; the first is right in ``true``."""
+
+    def draw(rng: np.random.Generator, n: int) -> Predictions:
+        rows, first = np.arange(n), rng.integers(0, classes, n)
+        second = (first + rng.integers(1, classes, n)) % classes
+        p = np.full((n, classes), (1.0 - sum(said)) / (classes - 2))
+        p[rows, first], p[rows, second] = said
+        return safecal.categorical(np.where(rng.random(n) < true, first, second), p)
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    "draw", [_rare(0.1, 1e-6, 0.01), _rare(0.5, 0.0005, 0.01), _rare(0.3, 0.0001, 0.015), _rare(0.5, 0.001, 0.02)]
+)
+def test_rare_mistakes_in_a_range_are_counted(draw: Draw) -> None:
+    for seed in range(3):
+        verdict = draw(np.random.default_rng(seed), 10_000).evaluate().verdict
+        assert verdict.decision != "SAFE"
+        (place,) = [place for place in verdict.where if place.by == "mistakes"]
+        assert place.type == "range"
+        assert place.seen > 9 * place.announced
+        assert place.limit == 9.0
+        assert f"made {place.seen:.0f} (" in verdict.reason
+        assert f"where it {place.brief} it announced" in verdict.reason
+
+
+def test_a_thousand_times_as_many_mistakes_are_unsafe(rng: np.random.Generator) -> None:
+    verdict = _rare(0.1, 1e-6, 0.01)(rng, 10_000).evaluate().verdict
+    assert verdict.decision == "UNSAFE"
+    assert verdict.on_average == "SAFE"
+
+
+@pytest.mark.parametrize(
+    ("draw", "confidence", "accuracy"),
+    [(_second(10, (0.7, 0.2), 0.5), 0.7, 0.5), (_second(100, (0.7, 0.1), 0.25), 0.7, 0.25)],
+)
+def test_a_likeliest_class_that_is_right_too_seldom_is_unsafe(draw: Draw, confidence: float, accuracy: float) -> None:
+    result = draw(np.random.default_rng(0), 3000).evaluate()
+    assert result.verdict.decision == "UNSAFE"
+    assert result.verdict.on_average == "SAFE"  # a likely tail that does not happen makes up for it
+    (place,) = result.verdict.where
+    assert place.predicted == pytest.approx(confidence)
+    assert place.observed == pytest.approx(accuracy, abs=0.05)
+    expected = (confidence - result.accuracy) * special.logit(confidence)  # as of two outcomes: right, or wrong
+    assert place.ecd.value == pytest.approx(expected, rel=0.01)
+
+
+def test_real_predictions_with_a_floor_are_unsafe(shared_data: object) -> None:
+    data = np.load(f"{shared_data}/cifar/densenet-bc-100-cifar-100.npz")
+    y, p = data["ground_truth"].ravel().astype(int), data["predictions"].astype(float)
+    verdict = safecal.evaluate(y, 0.95 * p / p.sum(axis=1, keepdims=True) + 0.05 / 100).verdict
+    assert verdict.decision == "UNSAFE"
+    assert verdict.where[0].predicted == pytest.approx(0.852, abs=0.001)
+    assert verdict.where[0].observed == pytest.approx(0.754, abs=0.001)
+
+
+@pytest.mark.parametrize("n", [1000, 3000])
+@pytest.mark.parametrize(("mean", "spread"), [(0.0, 2.0), (4.0, 1.0), (-6.0, 1.5), (0.0, 4.0)])
+def test_calibrated_models_stay_safe(mean: float, spread: float, n: int) -> None:
+    decisions = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(mean, spread, n)
+        decisions.append(safecal.evaluate(rng.random(n) < special.expit(z), logits=z).verdict.decision)
+    assert decisions.count("SAFE") >= 18
+    assert "UNSAFE" not in decisions
+
+
+def test_with_clusters_or_weights_mistakes_are_only_suspected(rng: np.random.Generator) -> None:
+    predictions = _rare(0.1, 1e-6, 0.01)(rng, 20_000)
+    for options in ({"cluster": np.arange(20_000) // 10}, {"sample_weight": rng.gamma(2.0, 1.0, 20_000)}):
+        verdict = predictions.evaluate(**options).verdict  # type: ignore[arg-type]
+        assert verdict.decision == "UNDETERMINED"
+        assert [place.by for place in verdict.where] == ["mistakes"]
+
+
+@pytest.mark.parametrize("outcome", [0, 2])
+def test_a_model_that_says_nothing_is_not_judged_by_the_order_of_its_classes(outcome: int) -> None:
+    verdict = safecal.evaluate(np.full(400, outcome), np.full((400, 3), 1 / 3)).verdict
+    assert verdict.decision == "SAFE"
+    assert verdict.uninformative
+
+
+def test_a_class_that_happens_far_more_often_than_announced_is_not_safe(rng: np.random.Generator) -> None:
+    n = 10_000
+    a = special.expit(rng.normal(0.0, 3.0, n))
+    p = np.column_stack([a * 0.9995, (1.0 - a) * 0.9995, np.full(n, 0.0005)])
+    y = np.where(rng.random(n) < 0.01, 2, np.where(rng.random(n) < a, 0, 1))
+    result = safecal.evaluate(y, p)
+    seen = int((y == 2).sum())
+    assert result.verdict.decision == "UNSAFE"
+    assert f"class 2 was announced 5 times and happened {seen} times" in result.verdict.reason
+    (place,) = result.verdict.where
+    assert (place.type, place.seen, place.announced, place.limit) == ("class", seen, pytest.approx(5.0), 9.0)
+    again = safecal.Evaluation.from_dict(json.loads(json.dumps(result.to_dict())))
+    assert (again.verdict, again.judge().decision) == (result.verdict, "UNSAFE")
+    assert result.judge(max_ratio=6.0).decision == "SAFE"
+    page = report_html(result)
+    assert f"Class 2 was announced 5 times and happened {seen} times." in page
+    assert "as often as it announced. Up to 9 times is allowed." in page
+    held: list[dict[str, Any]] = [{"cluster": np.arange(n) // 5}, {"sample_weight": rng.uniform(0.5, 1.0, n)}]
+    for options in held:
+        assert safecal.evaluate(y, p, **options).verdict.decision == "UNDETERMINED"
+    happens = np.where(rng.random(n) < 0.0005, 2, np.where(rng.random(n) < a, 0, 1))
+    assert safecal.evaluate(happens, p).verdict.decision == "SAFE"
