@@ -2,8 +2,9 @@
 Zeros and ones
 ==============
 
-A forest of deep trees is often unanimous, and then says 0 or 1: that the other outcome is impossible. One failure there
-is an infinite surprise, and no number of rows rules it out. So such predictions are never SAFE.
+The trees of a forest often all agree, and then the forest says exactly 0 or 1: it calls the other outcome impossible.
+If that outcome happens once, the surprise is infinite, and no number of rows can rule that out. So such predictions are
+never SAFE.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +26,8 @@ print(f"{result.summary.n_impossible} of them were wrong")
 print(result.verdict)
 
 # %%
-# Twenty-five trees that agree are not a certainty. With one more vote for each side (Laplace's rule) the same forest
-# says what twenty-five trees can know.
+# Twenty-five trees that agree are no proof. Laplace's rule adds one vote for each side, so that the forest never says
+# exactly 0 or 1.
 
 smooth = (25 * p + 1) / (25 + 2)
 honest = safecal.evaluate(y, smooth)

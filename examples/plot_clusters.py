@@ -2,8 +2,8 @@
 Rows of one patient are not independent
 =======================================
 
-Fifty visits of one patient share what makes the patient hard to predict. Taken as independent rows, they pretend to
-know more than they do: the interval is too narrow, and a calibrated model may be called unsafe.
+Fifty visits of one patient have much in common. If you treat them as independent rows, the interval is too narrow, and
+a calibrated model can be called unsafe. Name the patients with ``cluster=``.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Compare two models
 ==================
 
-A new model has a lower ECD. Is it less over-confident because it knows better, or because it says less? Both models
-are compared row by row, and NLL tells.
+A new model has a lower ECD. Is it less over-confident because it predicts better, or because it says less? ``compare``
+compares both models row by row, and NLL answers the question.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 An ensemble whose modes are too narrow
 ======================================
 
-A forecast with two modes: it will go left or right. Both are in the right place, and each is three times too narrow.
-Mean and variance of the ensemble are right, so everything that looks at those two says that all is well.
+A forecast has two modes: it will go left or right. Both modes are in the right place, but each is three times too
+narrow. The mean and the variance of the ensemble are right, so a measure that uses only these two sees no fault.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,9 @@ for look in result.verdict.looks:
 print(result.verdict)
 
 # %%
-# If the forecast is right, the outcome is one more draw. So each point is also compared with its neighbours among the
-# others, and that sees any shape. So do the ranks: outcomes fall outside of both modes, or between them.
+# If the forecast is right, the outcome is like one more draw. So safecal also compares each point with its neighbours
+# among the others, which shows any shape. The ranks show the fault, too: outcomes fall outside of both modes, or
+# between them.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 bins = np.linspace(-3.2, 3.2, 97)

@@ -2,8 +2,9 @@
 Error bars that are too small
 =============================
 
-A forest predicts a number; how far its trees disagree is often shown as an error bar. But trees disagree about the
-mean, and outcomes scatter around it: the bars are too small, and the picture of the ranks says so.
+A forest predicts a number, and the disagreement of its trees is often used as an error bar. But the trees disagree
+about the mean, while outcomes scatter around the mean. So the bars are too small, and the histogram of the ranks shows
+it.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +24,8 @@ trees = np.array([tree.predict(x[test]) for tree in forest.estimators_])
 mean, std = trees.mean(axis=0), trees.std(axis=0)
 
 # %%
-# How far outcomes lie from what trees say that have not seen them is a better bar, the same for every row.
+# A better bar is the scatter of the out-of-bag errors: how far outcomes are from the trees that have not seen them. It
+# is the same for every row.
 
 scatter = np.std(y[train] - forest.oob_prediction_)
 results = {

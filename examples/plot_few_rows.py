@@ -2,8 +2,8 @@
 Few rows: undetermined, and how many are needed
 ===============================================
 
-A calibrated model, seen on 100 rows, is neither SAFE nor UNSAFE: what is not ruled out is not safe. Before labels are
-paid for, ``rows_needed`` reckons from the predictions how many of them would decide.
+With 100 rows, a calibrated model is neither SAFE nor UNSAFE, because over-confidence is not ruled out yet. Before you
+pay for labels, ``rows_needed`` estimates from the predictions how many rows a decision needs.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Groups, each with a verdict
 ===========================
 
-With ``by=`` each group is held to the limits of the average, at bounds that hold for all groups together: a group is
-not called unsafe because there are many of them. Groups that are too small to judge are named, not passed.
+With ``by=`` each group has the same limits as the average. The bounds hold for all groups together, so no group is
+called unsafe only because there are many groups. Groups that are too small to judge are named.
 """
 
 import matplotlib.pyplot as plt
@@ -22,11 +22,11 @@ times = np.select([site == "Cork", site == "Derby"], [0.6, 2.2], 1.0)
 result = safecal.evaluate(y_true, logits=times * log_odds, by=site)
 print(result.verdict)
 for name in result.groups.keys:
-    found = result.group_verdict(name)
-    print(f"{name:9} {found.decision:13} ECD {found.ecd.low:+.2f} to {found.ecd.high:+.2f}")
+    verdict = result.group_verdict(name)
+    print(f"{name:9} {verdict.decision:13} ECD {verdict.ecd.low:+.2f} to {verdict.ecd.high:+.2f}")
 
 # %%
-# Derby is beyond the limit, Cork on the cautious side, and Fife has too few rows to tell.
+# Derby is beyond the limit, Cork is under-confident, and Fife has too few rows to judge.
 
 figure, ax = plt.subplots(figsize=(9, 4.6), layout="constrained")
 plot.GroupsDisplay.from_evaluation(result, ax=ax)

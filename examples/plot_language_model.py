@@ -2,8 +2,8 @@
 A language model, subject by subject
 ====================================
 
-Multiple choice: the model gives a log-likelihood to each choice. On average it looks fine. In law it is far too sure
-of itself, which a user of the law part would like to know.
+A model answers multiple-choice questions and gives a log-likelihood to each choice. On average the data cannot tell
+whether it is over-confident. In law it is far too sure, and users of that part should know it.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ print(f"accuracy {result.accuracy:.2f}, ECD {result.ecd:+.3f} nat")
 print(result.verdict)
 
 # %%
-# Left, what all subjects together show; right, each subject with bounds that hold for all of them.
+# Left: all subjects together. Right: each subject, with bounds that hold for all of them together.
 
 figure, (left, right_) = plt.subplots(1, 2, figsize=(12, 5.8), layout="constrained", width_ratios=[1, 1.2])
 plot.ReliabilityDisplay.from_evaluation(result, ax=left)

@@ -2,8 +2,8 @@
 A stream that changes
 =====================
 
-A model in use is calibrated for six days; then its logits become 1.6 times too large. The monitor may be looked at
-after every row: a calibrated model raises a false alarm, ever, with a probability of at most 5 %.
+A model in production is calibrated for six days; then its logits become 1.6 times too large. You can look at the
+monitor after every row: for a calibrated model, the probability that it ever raises a false alarm is at most 5 %.
 """
 
 import matplotlib.pyplot as plt
@@ -27,8 +27,9 @@ for alarm in alarms:
     print(alarm)
 
 # %%
-# Above, the ECD of each day with its interval. Below, the evidence on a scale of powers of ten. That since the start
-# sinks in good times, and has to climb back; the detector of a change forgets good times, and is sooner.
+# Above: the ECD of each day with its interval. Below: the evidence on a scale of powers of ten. The evidence since the
+# start falls while the model is calibrated, and must rise again after the change. The change detector does not fall, so
+# it raises its alarm sooner.
 
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 6.8), layout="constrained")
 for day, (_, interval) in enumerate(monitor.windows().values()):

@@ -2,8 +2,8 @@
 A robot's poses, axis by axis
 =============================
 
-An estimator gives a pose and a 6 × 6 covariance. This robot's errors are as large as it says, but for the forward
-axis: there, they are twice as large. Six axes together would hide much of that; each is looked at by itself.
+An estimator gives a pose and a 6 × 6 covariance. This robot's errors are as large as it says, except along the forward
+axis, where they are twice as large. Six axes together would hide much of that, so safecal also judges each axis.
 """
 
 import matplotlib.pyplot as plt
@@ -27,13 +27,13 @@ moved[:, :3, :3], moved[:, :3, 3] = Rotation.from_rotvec(error[:, :3]).as_matrix
 estimate = truth @ np.linalg.inv(moved)
 
 # %%
-# What the six numbers mean is named, never guessed.
+# You must name what the six numbers mean; safecal never guesses it.
 
 poses = safecal.poses(truth, estimate, np.diag(deviation**2), side="right", first="rotation")
-found = safecal.assess_consistency(poses, run=run, step=step)
-print(found.verdict)
+consistency = safecal.assess_consistency(poses, run=run, step=step)
+print(consistency.verdict)
 
-looks = found.verdict.looks
+looks = consistency.verdict.looks
 for look in looks:
     print(f"{look.look.name:12} {look.decision:13} T {look.temperature.value:.2f}")
 

@@ -2,8 +2,8 @@
 Rare events: few nats, many harmed
 ==================================
 
-A model says that a failure happens about once in a thousand; it happens six times as often. In nats that is hardly
-anything, because failures are rare. So the verdict also counts: mistakes that were made over those announced.
+A model says that a failure happens about once in a thousand cases, but it happens six times as often. ECD is small,
+because failures are rare. So the verdict also counts mistakes: how many were made, divided by how many were announced.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ print(f"{mistakes.seen:.0f} failures, where {mistakes.announced:.0f} were announ
 print(result.verdict)
 
 # %%
-# The same model on three scales, each divided by its limit: only the ratio of mistakes sees it.
+# The same model on three scales, each divided by its limit: only the ratio of mistakes shows the fault.
 
 scales = {
     "ECD, limit 0.1 nat": (result.interval, 0.1),

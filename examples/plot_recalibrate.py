@@ -2,8 +2,8 @@
 Choose a map that fixes it
 ==========================
 
-``recalibrate`` tries maps of the predictions on rows that they were not fitted to, takes the simplest that is as good
-as the best, and rules over-confidence out after it.
+``recalibrate`` tries several maps, functions that correct the predictions, and judges each on rows that it was not
+fitted to. It takes the simplest map that is as good as the best, and then rules over-confidence out.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ fixed = safecal.recalibrate(happened[fit], logits=log_odds[fit])
 print(fixed)
 
 # %%
-# Judge the map on rows that chose nothing.
+# Judge the map on rows that played no part in choosing it.
 
 before = safecal.evaluate(happened[fresh], logits=log_odds[fresh])
 after = safecal.evaluate(happened[fresh], fixed.apply(logits=log_odds[fresh]))

@@ -2,8 +2,8 @@
 Reliability diagrams of several models
 ======================================
 
-Models with a name share axes. The grey bars show where the bins of a calibrated model lie by chance, so that nobody
-reads noise as a fault.
+To draw several models on the same axes, give each a name. The grey bars show where the bins of a calibrated model are
+by chance, so that you do not take noise for a fault.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ for name, logits in models.items():
 plt.show()
 
 # %%
-# Which temperatures fit says the same in one number a model, with an interval: 2.2 means that logits should be divided
-# by 2.2.
+# The temperature says the same in one number for each model, with an interval: 2.2 means that the logits should be
+# divided by 2.2.
 
 figure, ax = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
 for name, logits in models.items():

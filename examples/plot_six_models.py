@@ -53,9 +53,10 @@ for name, logits in models.items():
     print(f"{name:20}" + "".join(f"{value:11.3f}" for value in table[name]) + f"  {result.verdict.decision}")
 
 # %%
-# ECE and its smooth form cannot tell sharp from vague, and like the model that says nothing best. Brier and NLL see
-# that it says nothing, and mix what a model knows with how honest it is. ECD has the sign, and sees the wild rows. That
-# the fourth model cancels in its mean is why the verdict looks at ranges, too.
+# ECE and smooth ECE cannot tell sharp from vague, and are smallest for the model that says nothing. Brier and NLL show
+# that it says nothing, but they mix how much a model knows with whether its confidence is right. ECD has a sign, and
+# shows the wild rows. The faults of the fourth model cancel in its mean; for that reason the verdict also looks at
+# ranges.
 
 figure, axes = plt.subplots(1, 5, figsize=(13, 3.8), sharey=True, layout="constrained")
 for k, (ax, measure) in enumerate(zip(axes, measures, strict=True)):

@@ -2,8 +2,8 @@
 For whom is it over-confident?
 ==============================
 
-Harm hides in combinations that nobody thought of. ``find_slices`` looks at conditions on the features, and at pairs of
-them, on one half of the rows, and estimates what it finds on the other half.
+``find_slices`` searches conditions on the features, and pairs of conditions, on one half of the rows. It estimates what
+it finds on the other half. So it also finds combinations that nobody thought of.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,7 @@ log_odds = rng.normal(0, 2, n)
 y_true = rng.random(n) < 1 / (1 + np.exp(-log_odds))
 
 # %%
-# Two faults are planted: an old device at one site, and the very old.
+# We plant two faults: an old device at one site, and patients of 80 years or more.
 
 device = (patients["site"] == "east") & (patients["device"] == "B")
 old = patients["age"] >= 80
@@ -34,7 +34,7 @@ slices = safecal.find_slices(predictions, patients)
 print(slices)
 
 # %%
-# Intervals of all slices hold together. Each slice comes as a condition to paste into SQL, Polars or pandas.
+# The intervals of all slices hold together. Each slice has its condition for SQL, Polars and pandas.
 
 print(slices[0].sql)
 

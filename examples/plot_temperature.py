@@ -2,8 +2,8 @@
 What a temperature fixes, and what it does not
 ==============================================
 
-Dividing all logits by one number mends a model that is too sharp. It does not mend one that is shifted: whose event
-has become more common than it says. The diagnosis tells the two apart.
+Dividing all logits by one number fixes a model that is too sharp. It does not fix a shifted model, whose event has
+become more common than it says. The diagnosis tells the two apart.
 """
 
 import matplotlib.pyplot as plt
@@ -35,8 +35,8 @@ for ax, (name, y_true) in zip(axes, truths.items(), strict=True):
 plt.show()
 
 # %%
-# The shifted model is made vague until over-confidence is ruled out. It is safe now, but its points still lie off the
-# line, and its NLL is far from what a slope and a shift reach.
+# The temperature makes the shifted model vaguer until over-confidence is ruled out. It is safe then, but its points are
+# still off the line, and its NLL is far worse than with a slope and a shift.
 
 line = safecal.maps.Affine().fit(truths["shifted"][fit], logits=log_odds[fit])
 mended = safecal.evaluate(truths["shifted"][fresh], line.apply(logits=log_odds[fresh]))

@@ -2,8 +2,8 @@
 Three models that ECE cannot tell apart
 =======================================
 
-Is a handwritten digit 5 or more? Three models answer. The expected calibration error (ECE) gives two of them about
-the same mark, though one is far too sure of itself and the other one is too modest.
+Is a handwritten digit 5 or more? Three models answer. The expected calibration error (ECE) gives two of them about the
+same value, though one is far too sure of itself and the other one is not sure enough.
 """
 
 import matplotlib.pyplot as plt
@@ -40,8 +40,8 @@ for name, result in results.items():
     print(f"{name:20} {result.ece:.2f}  {result.ecd:+.2f}  {result.verdict.decision}, {result.verdict.direction}")
 
 # %%
-# Naive Bayes counts the same stroke of the pen many times, and is over-confident. A forest averages trees that
-# disagree, and is right more often than it says. ECE has no sign; ECD has.
+# Naive Bayes counts the same stroke of the pen many times, so it is over-confident. A forest averages trees that
+# disagree, so it is right more often than it says. ECE has no sign; ECD has one.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 6), layout="constrained")
 for name, result in results.items():

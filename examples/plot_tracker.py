@@ -2,8 +2,8 @@
 A tracker that believes in straight lines
 =========================================
 
-A Kalman filter follows a target that turns. One filter allows for turns, the other one hardly does: it states small
-covariances, and falls behind. NEES over time shows it, with the band of a consistent filter.
+A Kalman filter follows a target that turns. One filter allows for turns, the other one hardly does: its covariances are
+too small, and it falls behind. NEES over time shows it, with the band of a consistent filter.
 """
 
 import matplotlib.pyplot as plt
@@ -46,14 +46,14 @@ truth, seen = simulated()
 step, run = np.repeat(np.arange(steps), runs), np.tile(np.arange(runs), steps)
 
 # %%
-# States of one run depend on each other; runs do not. So the verdict rests on runs.
+# The states of one run depend on each other, but the runs do not. So the verdict uses the means of runs.
 
 figure, ax = plt.subplots(figsize=(9, 5), layout="constrained")
 for name, noise, color in (("allows for turns", 0.5, "#0072b2"), ("hardly does", 0.2, "#d55e00")):
     mean, cov = filtered(seen, noise)
     states = safecal.gaussian(truth.reshape(-1, 2), mean.reshape(-1, 2), cov=cov.reshape(-1, 2, 2))
-    found = safecal.assess_consistency(states, run=run, step=step)
+    consistency = safecal.assess_consistency(states, run=run, step=step)
     first = name == "allows for turns"
-    plot.ConsistencyDisplay.from_consistency(found, scale="NEES", ax=ax, color=color, label=name, band=first)
-    print(f"{name}: {found.verdict}")
+    plot.ConsistencyDisplay.from_consistency(consistency, scale="NEES", ax=ax, color=color, label=name, band=first)
+    print(f"{name}: {consistency.verdict}")
 plt.show()

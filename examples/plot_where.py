@@ -2,8 +2,8 @@
 Right on average, over-confident in places
 ==========================================
 
-A mean can be 0 because two faults cancel. This model is too sure of every third prediction, and too modest about the
-others. On average it is safe; for those who act on its surest predictions it is not.
+A mean can be 0 because two faults cancel. This model is over-confident in 30 % of its predictions and under-confident
+in the others. On average it is safe, but not for people who act on its surest predictions.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ print(safecal.evaluate(y_true, logits=times * log_odds, rule="average").verdict.
 print(result.verdict)
 
 # %%
-# The verdict looks at ranges of the predictions, too. Bounds hold for all ranges together, so a range that is named
-# has earned it.
+# The verdict also looks at ranges of the predictions. The bounds hold for all ranges together, so a range is not named
+# by chance.
 
 for place in result.verdict.where:
     print(place)
