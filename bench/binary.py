@@ -34,17 +34,17 @@ def results(names: Sequence[str], sizes: Sequence[int], peer_most: int, rounds: 
             own = [n for n in sizes if entry.ours or n <= peer_most]
             program = ["binary.py", "--entry", name, "--folder", folder, "--sizes", *map(str, own)]
             try:
-                found: Measured = in_its_own_process(program, entry.environment)
+                measurement: Measured = in_its_own_process(program, entry.environment)
             except RuntimeError as error:
                 if entry.ours:
                     raise
                 return {"measured": [], "answers": {}, "failed": str(error).splitlines()[-1]}
-            return found
+            return measurement
 
-        found = in_rounds([entry.name for entry in chosen if entry.installed], measure, rounds)
+        measurements = in_rounds([entry.name for entry in chosen if entry.installed], measure, rounds)
     return {
         "missing": [entry.name for entry in chosen if not entry.installed],
-        "entries": [{**ENTRIES[name].told, **one} for name, one in found.items()],
+        "entries": [{**ENTRIES[name].description, **one} for name, one in measurements.items()],
     }
 
 
@@ -53,18 +53,18 @@ def measured(name: str, folder: Path, sizes: Sequence[int]) -> Measured:
     warnings.simplefilter("ignore")
     work = ENTRIES[name].load()
     work(*rows(1000, seed=1))
-    found: list[Measured] = []
+    by_size: list[Measured] = []
     last: Measured | None = None
     for n in sizes:
         excuse = None if last is None else _excuse(last, n / last["rows"])
         if excuse is not None:
-            found.append({"rows": n, "left_out": excuse})
+            by_size.append({"rows": n, "left_out": excuse})
             continue
         y, p = (np.load(folder / f"{kind}-{n}.npy") for kind in "yp")
         last = {"rows": n, **timed(work, y, p)}
-        found.append(last)
+        by_size.append(last)
         del y, p
-    return {"measured": found, "answers": answers(work)}
+    return {"measured": by_size, "answers": answers(work)}
 
 
 def _excuse(last: Measured, factor: float) -> str | None:
@@ -87,10 +87,10 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="with --entry: where the rows are")
     options = parser.parse_args()
     if options.entry:
-        found = measured(options.entry, options.folder, options.sizes)
+        document = measured(options.entry, options.folder, options.sizes)
     else:
-        found = results(options.only, options.sizes, options.peer_rows_max, options.rounds)
-    print(json.dumps(found))
+        document = results(options.only, options.sizes, options.peer_rows_max, options.rounds)
+    print(json.dumps(document))
 
 
 if __name__ == "__main__":

@@ -68,8 +68,8 @@ def measured(works: dict[str, str], rows: int, limit: float, rounds: int) -> lis
         path = Path(folder) / "rows.parquet"
         write(path, rows)
         programs = {name: text.format(path=str(path), rows=rows) for name, text in works.items()}
-        found = in_rounds(list(works), lambda name: work_of(programs[name], limit), rounds)
-    return [{"name": name, "rows": rows, **one} for name, one in found.items()]
+        measurements = in_rounds(list(works), lambda name: work_of(programs[name], limit), rounds)
+    return [{"name": name, "rows": rows, **one} for name, one in measurements.items()]
 
 
 def main(works: dict[str, str], rows: int, limit: float) -> None:

@@ -31,8 +31,8 @@ def results(rounds: int) -> list[dict[str, Any]]:
         }
         for name in words:
             command(words[name])
-        found = in_rounds(list(words), lambda name: command(words[name]), rounds)
-    return [{"name": name, **one} for name, one in found.items()]
+        measurements = in_rounds(list(words), lambda name: command(words[name]), rounds)
+    return [{"name": name, **one} for name, one in measurements.items()]
 
 
 if __name__ == "__main__":

@@ -10,18 +10,17 @@ out.
 """
 
 import argparse
-import contextlib
 import csv
-import io
 import json
 import time
 import warnings
 from collections.abc import Callable
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fix_methods import methods
 from scipy import special
 
 import safecal
@@ -30,115 +29,6 @@ from safecal import maps
 HERE = Path(__file__).parent
 ROWS = 1000  # of a simulated truth
 POPULATION = 20_000
-_WIDEST = 20  # classes, beyond which some peers take very long: netcal's logistic calibration, and probmetrics
-
-Fixed = Callable[[np.ndarray], np.ndarray]  # logits -> probabilities of two classes or more, (n, K)
-Method = Callable[[np.ndarray, np.ndarray], Fixed]  # logits (n, K), outcomes -> what fixes them
-
-
-def _two(z: np.ndarray) -> np.ndarray:
-    return z[:, 1] - z[:, 0]
-
-
-def _safecal(map_: Callable[[], maps.Map]) -> Method:
-    def method(z: np.ndarray, y: np.ndarray) -> Fixed:
-        fitted = map_().fit(y, logits=z)
-        return lambda x: fitted.apply(logits=x)
-
-    return method
-
-
-def _auto(safe: bool) -> Method:
-    def method(z: np.ndarray, y: np.ndarray) -> Fixed:
-        found = safecal.recalibrate(y, logits=z, safe=safe)
-        return lambda x: found.apply(logits=x)
-
-    return method
-
-
-def _sklearn(method: str) -> Method:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.calibration import CalibratedClassifierCV
-    from sklearn.frozen import FrozenEstimator
-
-    class Given(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any) -> Any:
-            self.classes_ = np.arange(np.shape(X)[1])
-            return self
-
-        def decision_function(self, X: Any) -> Any:
-            return _two(X) if X.shape[1] == 2 else X
-
-        def predict(self, X: Any) -> Any:
-            return X.argmax(axis=1)
-
-    def fit(z: np.ndarray, y: np.ndarray) -> Fixed:
-        model = CalibratedClassifierCV(FrozenEstimator(Given().fit(z, y)), method=method).fit(z, y)
-        return lambda x: np.asarray(model.predict_proba(x))
-
-    return fit
-
-
-def _netcal(made: Callable[[], Any]) -> Method:
-    def fit(z: np.ndarray, y: np.ndarray) -> Fixed:
-        model = made()
-        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            if z.shape[1] == 2:
-                model.fit(special.expit(_two(z)), y)
-            else:
-                model.fit(special.softmax(z, axis=1), y)
-
-        def apply(x: np.ndarray) -> np.ndarray:
-            if x.shape[1] > 2:
-                p = np.asarray(model.transform(special.softmax(x, axis=1)))
-                return p / p.sum(axis=1, keepdims=True)
-            p = np.asarray(model.transform(special.expit(_two(x)))).reshape(-1)
-            return np.stack([1.0 - p, p], axis=1)
-
-        return apply
-
-    return fit
-
-
-def _probmetrics(name: str) -> Method:
-    from probmetrics.calibrators import get_calibrator
-
-    def fit(z: np.ndarray, y: np.ndarray) -> Fixed:
-        model = get_calibrator(name)
-        with contextlib.redirect_stdout(io.StringIO()):
-            model.fit(special.softmax(z, axis=1), y)
-        return lambda x: np.asarray(model.predict_proba(special.softmax(x, axis=1)))
-
-    return fit
-
-
-def methods(classes: int) -> dict[str, Method]:
-    """Return what is measured, by name."""
-    found: dict[str, Method] = {"as given": lambda z, y: lambda x: special.softmax(x, axis=1)}
-    kinds = [maps.Temperature, maps.Affine, *([maps.Beta, maps.Isotonic] if classes == 2 else [maps.Vector])]
-    for kind in kinds:
-        found[kind.__name__] = _safecal(kind)
-    found["SafeTemperature"] = _safecal(maps.SafeTemperature)
-    for kind in kinds[1:]:
-        found[f"Safe({kind.__name__})"] = _safecal(lambda kind=kind: maps.Safe(kind()))  # type: ignore[misc]
-    found["auto, `safe=False`"] = _auto(False)
-    found["auto"] = _auto(True)
-    for name in ("sigmoid", "isotonic", "temperature"):
-        found[f"scikit-learn {name}"] = _sklearn(name)
-    if util.find_spec("netcal"):
-        from netcal.binning import IsotonicRegression
-        from netcal.scaling import BetaCalibration, LogisticCalibration, TemperatureScaling
-
-        peers = {"temperature": TemperatureScaling}
-        if classes <= _WIDEST:
-            peers["logistic"] = LogisticCalibration
-        if classes == 2:
-            peers |= {"beta": BetaCalibration, "isotonic": IsotonicRegression}
-        found |= {f"netcal {name}": _netcal(made) for name, made in peers.items()}
-    if util.find_spec("probmetrics") and classes <= _WIDEST:
-        for name in ("temp-scaling", "logistic", "quadratic-scaling" if classes == 2 else "svs"):
-            found[f"probmetrics {name}"] = _probmetrics(name)
-    return found
 
 
 # Data
@@ -224,9 +114,15 @@ def judged(y: np.ndarray, p: np.ndarray) -> list[float]:
         warnings.simplefilter("ignore")
         p = np.clip(p, 0.0, 1.0)
         p = p / p.sum(axis=1, keepdims=True)
-        found = safecal.evaluate(y, p[:, 1]) if p.shape[1] == 2 else safecal.evaluate(y, p)
-    worst = max((r.ecd.value for r in found.local), default=0.0)
-    return [found.nll, found.ece, worst, float(found.interval.low > 0.0), float(found.verdict.decision == "UNSAFE")]
+        evaluation = safecal.evaluate(y, p[:, 1]) if p.shape[1] == 2 else safecal.evaluate(y, p)
+    worst = max((r.ecd.value for r in evaluation.local), default=0.0)
+    return [
+        evaluation.nll,
+        evaluation.ece,
+        worst,
+        float(evaluation.interval.low > 0.0),
+        float(evaluation.verdict.decision == "UNSAFE"),
+    ]
 
 
 def known(q: np.ndarray, p: np.ndarray) -> list[float]:
@@ -248,7 +144,7 @@ def known(q: np.ndarray, p: np.ndarray) -> list[float]:
 def measure(draw: Callable[[int], tuple[np.ndarray, np.ndarray, Callable[[np.ndarray], list[float]], np.ndarray]],
             classes: int, splits: int) -> dict[str, list[float]]:  # fmt: skip
     """Return the means over all splits, and how many of them could not be fitted."""
-    found: dict[str, list[float]] = {}
+    means: dict[str, list[float]] = {}
     for name, method in methods(classes).items():
         rows, failed, start = [], 0, time.monotonic()
         for split in range(splits):
@@ -262,9 +158,9 @@ def measure(draw: Callable[[int], tuple[np.ndarray, np.ndarray, Callable[[np.nda
                 failed += 1
                 print(f"  {name}: {type(error).__name__}: {str(error)[:100]}", flush=True)
         mean = np.mean(rows, axis=0).tolist() if rows else [float("nan")] * 5
-        found[name] = [*mean, failed, (time.monotonic() - start) / splits]
-        print(f"  {name}: " + " ".join(f"{x:.4f}" for x in found[name]), flush=True)
-    return found
+        means[name] = [*mean, failed, (time.monotonic() - start) / splits]
+        print(f"  {name}: " + " ".join(f"{x:.4f}" for x in means[name]), flush=True)
+    return means
 
 
 def halves(z: np.ndarray, y: np.ndarray) -> Callable[[int], Any]:
@@ -286,7 +182,7 @@ def drawn(truth: Truth) -> Callable[[int], Any]:
         rng = np.random.default_rng([split, 1])
         z, p = truth(rng, ROWS)
         y = (rng.random(ROWS) < p).astype(int)
-        return _columns(z), y, lambda found: known(q, found), _columns(rest)
+        return _columns(z), y, lambda calibrated: known(q, calibrated), _columns(rest)
 
     return draw
 
@@ -318,23 +214,23 @@ def speed(rounds: int = 3) -> dict[str, float]:
         "scikit-learn temperature": lambda: _TemperatureScaling().fit(z, y),
         "scikit-learn sigmoid": sigmoid,
     }
-    found = {}
+    seconds = {}
     for name, work in works.items():
         times = []
         for _ in range(rounds):
             start = time.process_time()
             work()
             times.append(time.process_time() - start)
-        found[name] = min(times)
-        print(f"  {name}: {found[name]:.2f} s", flush=True)
-    return found
+        seconds[name] = min(times)
+        print(f"  {name}: {seconds[name]:.2f} s", flush=True)
+    return seconds
 
 
-def _speed_text(found: dict[str, float]) -> str:
+def _speed_text(seconds: dict[str, float]) -> str:
     lines = ["| fit | CPU seconds | beside scikit-learn's |", "|---|---:|---:|"]
     for name, peer in (("Temperature", "temperature"), ("Affine", "sigmoid")):
-        other = found[f"scikit-learn {peer}"]
-        lines.append(f"| `{name}` | {found[name]:.2f} | {other / found[name]:.1f} times faster than {peer} |")
+        other = seconds[f"scikit-learn {peer}"]
+        lines.append(f"| `{name}` | {seconds[name]:.2f} | {other / seconds[name]:.1f} times faster than {peer} |")
         lines.append(f"| scikit-learn {peer} | {other:.2f} | |")
     rows = f"{SPEED_ROWS:,} rows of {SPEED_CLASSES} classes".replace(",", " ")
     return f"## Speed\n\n{rows}, one thread, the fewest of three rounds, without imports.\n\n" + "\n".join(lines) + "\n"
@@ -372,13 +268,13 @@ def page(results: dict[str, Any], splits: int) -> str:
         except metadata.PackageNotFoundError:
             versions[name] = "(not installed)"
     parts = [HEAD.format(**versions, splits=splits, rows=ROWS)]
-    for data, found in results.items():
+    for data, measured in results.items():
         if data == SPEED:
-            parts.append(_speed_text(found))
+            parts.append(_speed_text(measured))
             continue
-        best = min(row[0] for row in found.values() if row[0] == row[0])
+        best = min(row[0] for row in measured.values() if row[0] == row[0])
         lines = ["| method | NLL | ECE | worst range | over-confident | UNSAFE | not fitted |", "|---" * 7 + "|"]
-        for name, row in found.items():
+        for name, row in measured.items():
             if row[5] == splits:
                 lines.append(f"| {name} | | | | | | {row[5]:.0f} |")
                 continue

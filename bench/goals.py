@@ -12,7 +12,7 @@ import slices
 import spark
 from peers import EVALUATE, EVALUATE_ONE, RELPLOT, TABLE, THREE
 
-Found = dict[str, Any]
+Results = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,69 +21,69 @@ class Goal:
 
     what: str
     beside: str
-    ratio: Callable[[Found], float | None]
+    ratio: Callable[[Results], float | None]
     most: float | None = None  # without it the ratio is told alone
     needs: str | None = None  # an instruction set
 
-    def applies(self, found: Found) -> bool:
+    def applies(self, results: Results) -> bool:
         """Tell whether the processor has what the goal needs."""
-        return self.needs is None or self.needs in found["machine"]["instructions"]
+        return self.needs is None or self.needs in results["machine"]["instructions"]
 
-    def reached(self, found: Found) -> tuple[float | None, bool]:
+    def reached(self, results: Results) -> tuple[float | None, bool]:
         """Return the ratio, None where it was not measured, and whether the goal was met or does not apply here."""
-        value = self.ratio(found)
-        return value, value is None or self.most is None or not self.applies(found) or value <= self.most
+        value = self.ratio(results)
+        return value, value is None or self.most is None or not self.applies(results) or value <= self.most
 
 
-def _at(found: Found, name: str, rows: int) -> dict[str, Any] | None:
-    entries = found.get("binary", {}).get("entries", [])
+def _at(results: Results, name: str, rows: int) -> dict[str, Any] | None:
+    entries = results.get("binary", {}).get("entries", [])
     sizes = next((entry["measured"] for entry in entries if entry["name"] == name), [])
     return next((one for one in sizes if one["rows"] == rows and "seconds" in one), None)
 
 
-def _binary(name: str, peer: str, rows: int) -> Callable[[Found], float | None]:
-    def ratio(found: Found) -> float | None:
-        a, b = _at(found, name, rows), _at(found, peer, rows)
+def _binary(name: str, peer: str, rows: int) -> Callable[[Results], float | None]:
+    def ratio(results: Results) -> float | None:
+        a, b = _at(results, name, rows), _at(results, peer, rows)
         return None if a is None or b is None else a["seconds"] / b["seconds"]
 
     return ratio
 
 
-def _a_row(found: Found) -> float | None:
-    a, b = (_at(found, EVALUATE, rows) for rows in (10**8, 10**7))
+def _a_row(results: Results) -> float | None:
+    a, b = (_at(results, EVALUATE, rows) for rows in (10**8, 10**7))
     return None if a is None or b is None else a["seconds"] / b["seconds"] / 10.0
 
 
-def _memory(found: Found) -> float | None:
-    at = _at(found, EVALUATE, 10**8)
+def _memory(results: Results) -> float | None:
+    at = _at(results, EVALUATE, 10**8)
     return None if at is None else at["megabytes"] / 64.0
 
 
-def _listed(section: str, name: str, peer: str, key: str = "seconds") -> Callable[[Found], float | None]:
-    def ratio(found: Found) -> float | None:
-        by_name = {one["name"]: one.get(key) for one in found.get(section, [])}
+def _listed(section: str, name: str, peer: str, key: str = "seconds") -> Callable[[Results], float | None]:
+    def ratio(results: Results) -> float | None:
+        by_name = {one["name"]: one.get(key) for one in results.get(section, [])}
         a, b = by_name.get(name), by_name.get(peer)
         return None if a is None or b is None else a / b
 
     return ratio
 
 
-def _a_group(found: Found) -> float | None:
+def _a_group(results: Results) -> float | None:
     """Return how much longer a group takes where there are the most of them."""
-    by_name = {one["name"]: one for one in found.get("groups", [])}
+    by_name = {one["name"]: one for one in results.get("groups", [])}
     if groups.MOST not in by_name or groups.PLAIN not in by_name:
         return None
     most, plain = (by_name[name]["seconds"] / by_name[name]["groups"] for name in (groups.MOST, groups.PLAIN))
     return float(most / plain)
 
 
-def _states(found: Found) -> float | None:
-    return found["states"]["seconds"] / found["states"]["peer_seconds"] if "states" in found else None
+def _states(results: Results) -> float | None:
+    return results["states"]["seconds"] / results["states"]["peer_seconds"] if "states" in results else None
 
 
-def _slices(name: str, key: str, beside: str) -> Callable[[Found], float | None]:
-    def ratio(found: Found) -> float | None:
-        one = next((one for one in found.get("slices", []) if one["name"] == name), None)
+def _slices(name: str, key: str, beside: str) -> Callable[[Results], float | None]:
+    def ratio(results: Results) -> float | None:
+        one = next((one for one in results.get("slices", []) if one["name"] == name), None)
         return None if one is None else one[key] / one[beside]
 
     return ratio

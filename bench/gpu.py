@@ -113,9 +113,9 @@ def measure_verdict(rows: int, classes: int, dtype: torch.dtype) -> tuple[dict[s
     some = logits[: min(4096, 40_000_000 // classes)].float()
     drawn = torch.multinomial(torch.softmax(some, -1), 1, generator=generator)[:, 0]
     sharp = (1.5 * some).to(dtype)
-    found, wanted = evaluate(drawn, sharp), evaluate(drawn.cpu(), sharp.double().cpu())
-    assert found.verdict.decision == wanted.verdict.decision
-    return times, abs(found.temperature.value / wanted.temperature.value - 1.0)
+    ours, wanted = evaluate(drawn, sharp), evaluate(drawn.cpu(), sharp.double().cpu())
+    assert ours.verdict.decision == wanted.verdict.decision
+    return times, abs(ours.temperature.value / wanted.temperature.value - 1.0)
 
 
 CASES = (  # classes (1: two outcomes, by their log-odds; 0: by their probabilities), rows, dtype, times too sharp, bins
@@ -231,9 +231,9 @@ def measure_binary(logits: bool, labels: torch.dtype) -> tuple[dict[str, float],
     some, part = values[:1_000_000].double(), slice(1_000_000)
     q = torch.sigmoid(some) if logits else some
     wanted = float(-(q * q.log() + (1.0 - q) * (1.0 - q).log()).sum())
-    found = binary_summary(y[part], **{name: value[part] for name, value in form.items()})
-    assert found.sum_entropy is not None
-    return times, abs(found.sum_entropy / wanted - 1.0)
+    part_sums = binary_summary(y[part], **{name: value[part] for name, value in form.items()})
+    assert part_sums.sum_entropy is not None
+    return times, abs(part_sums.sum_entropy / wanted - 1.0)
 
 
 def binary_table() -> bool:

@@ -48,9 +48,9 @@ def results(groups: int, most: int, rounds: int) -> list[dict[str, Any]]:
         def measure(name: str) -> Measured:
             return command(words[name], (0, 3, 4) if name == GATE else (0,))
 
-        found = in_rounds([PLAIN, GATE, REPORT], measure, rounds) | in_rounds([MOST], measure, 1)
-    told = {name: {"groups": count, "rows": count * each} for name, (count, each) in sizes.items()}
-    return [{"name": name, **told[name], **one} for name, one in found.items()]
+        measurements = in_rounds([PLAIN, GATE, REPORT], measure, rounds) | in_rounds([MOST], measure, 1)
+    described = {name: {"groups": count, "rows": count * each} for name, (count, each) in sizes.items()}
+    return [{"name": name, **described[name], **one} for name, one in measurements.items()]
 
 
 def main() -> None:

@@ -107,31 +107,31 @@ def work_of(program: str, limit: float) -> Measured:
     """Run a program that defines `work`, on two threads; best of three, and the peak of the whole process."""
     env = {"POLARS_MAX_THREADS": "2"}
     try:
-        found: Measured = in_its_own_process(["-c", program + _MEASURE], env, limit=limit)
+        measurement: Measured = in_its_own_process(["-c", program + _MEASURE], env, limit=limit)
     except subprocess.TimeoutExpired:
         return {"failed": f"more than {limit:.0f} s"}
     except RuntimeError as error:
         return {"failed": str(error).splitlines()[-1]}
-    return found
+    return measurement
 
 
 _MEASURE = """
 import json
 from measuring import peak, timed
-found = timed(work)
-print(json.dumps({"seconds": found["seconds"], "megabytes": peak()}))
+measurement = timed(work)
+print(json.dumps({"seconds": measurement["seconds"], "megabytes": peak()}))
 """
 
 
 def in_rounds(names: Sequence[str], measure: Callable[[str], Measured], rounds: int = ROUNDS) -> dict[str, Measured]:
     """Measure each in rounds, every second one in the reverse order; the shortest times and the most memory count."""
-    found: dict[str, Measured] = {}
+    best: dict[str, Measured] = {}
     for k in range(rounds):
         for name in names[:: -1 if k % 2 else 1]:
             new = measure(name)
             print(f"round {k + 1}: {name}", file=sys.stderr, flush=True)
-            found[name] = better(found[name], new) if name in found else new
-    return {name: found[name] for name in names}
+            best[name] = better(best[name], new) if name in best else new
+    return {name: best[name] for name in names}
 
 
 def better(a: Measured, b: Measured) -> Measured:

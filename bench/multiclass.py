@@ -64,9 +64,12 @@ def measured(name: str, rows: int, classes: int) -> Measured:
 def results(rows: int, classes: int, rounds: int) -> list[dict[str, Any]]:
     """Measure each work in a process of its own."""
     size = ["--rows", str(rows), "--classes", str(classes)]
-    found = in_rounds(list(WORKS), lambda name: in_its_own_process(["multiclass.py", "--work", name, *size]), rounds)
+    measurements = in_rounds(
+        list(WORKS), lambda name: in_its_own_process(["multiclass.py", "--work", name, *size]), rounds
+    )
     return [
-        {"name": name, "gives": WORKS[name], "rows": rows, "classes": classes, **one} for name, one in found.items()
+        {"name": name, "gives": WORKS[name], "rows": rows, "classes": classes, **one}
+        for name, one in measurements.items()
     ]
 
 

@@ -12,23 +12,23 @@ from peers import BINS, CASES, TABLE
 BEGIN, END = "<!-- measured: written by bench/run.py -->", "<!-- end of what was measured -->"
 
 
-def write(path: Path, found: dict[str, Any]) -> None:
+def write(path: Path, results: dict[str, Any]) -> None:
     """Put the tables between the markers of a page."""
     text = path.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    path.write_text(f"{before}{BEGIN}\n\n{tables(found)}\n{END}{after}", encoding="utf-8")
+    path.write_text(f"{before}{BEGIN}\n\n{tables(results)}\n{END}{after}", encoding="utf-8")
 
 
-def tables(found: dict[str, Any]) -> str:
+def tables(results: dict[str, Any]) -> str:
     """Return every table as Markdown, of the sections that were measured."""
-    parts = [_machine(found), _goals(found)]
-    if "binary" in found:
-        entries = found["binary"]["entries"]
+    parts = [_machine(results), _goals(results)]
+    if "binary" in results:
+        entries = results["binary"]["entries"]
         parts += [_speed(entries), _sizes(entries), _values(entries)]
     more = {"multiclass": _multiclass, "first": _first, "groups": _groups, "files": _files, "spark": _spark}
     parts += [
-        part(found[name]) for name, part in {**more, "states": _states, "slices": _slices}.items() if name in found
+        part(results[name]) for name, part in {**more, "states": _states, "slices": _slices}.items() if name in results
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -61,8 +61,8 @@ def _ran(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _at(entry: dict[str, Any], n: int) -> dict[str, Any]:
-    found: dict[str, Any] = next((m for m in entry["measured"] if m["rows"] == n), {"left_out": "not measured"})
-    return found
+    measurement: dict[str, Any] = next((m for m in entry["measured"] if m["rows"] == n), {"left_out": "not measured"})
+    return measurement
 
 
 def _common(entries: list[dict[str, Any]]) -> int:
@@ -70,8 +70,8 @@ def _common(entries: list[dict[str, Any]]) -> int:
     return max(m["rows"] for e in entries if not e["ours"] for m in e["measured"] if "seconds" in m)
 
 
-def _machine(found: dict[str, Any]) -> str:
-    m, binary = found["machine"], found.get("binary", {"entries": [], "missing": []})
+def _machine(results: dict[str, Any]) -> str:
+    m, binary = results["machine"], results.get("binary", {"entries": [], "missing": []})
     sets = ", ".join(m["instructions"]) or "neither AVX2 nor AVX-512"
     peers = [e for e in binary["entries"] if not e["ours"]]
     versions = sorted({(e["name"].split()[0].rstrip(","), e["version"]) for e in peers})
@@ -80,21 +80,21 @@ def _machine(found: dict[str, Any]) -> str:
     text += "".join(f"{', ' if k else '; '}{name} {version}" for k, (name, version) in enumerate(versions)) + "."
     if binary["missing"]:
         text += f" Not installed, so not measured: {', '.join(binary['missing'])}."
-    failed = [e for e in [*binary["entries"], *found.get("files", []), *found.get("spark", [])] if "failed" in e]
+    failed = [e for e in [*binary["entries"], *results.get("files", []), *results.get("spark", [])] if "failed" in e]
     return text + "".join(f" {e['name']} did not run: `{e['failed']}`." for e in failed)
 
 
-def _goals(found: dict[str, Any]) -> str:
+def _goals(results: dict[str, Any]) -> str:
     body = []
     for goal in GOALS:
-        value, met = goal.reached(found)
+        value, met = goal.reached(results)
         if value is not None:
             wanted = "" if goal.most is None else f"{goal.most:g}"
             shown = _digits(value)
-            said = "" if goal.most is None else "met" if met else "**missed**"
-            if not goal.applies(found) and value > (goal.most or value):
-                said = f"does not apply: no {goal.needs} here"
-            body.append([goal.what, goal.beside, shown if met else f"**{shown}**", wanted, said])
+            outcome = "" if goal.most is None else "met" if met else "**missed**"
+            if not goal.applies(results) and value > (goal.most or value):
+                outcome = f"does not apply: no {goal.needs} here"
+            body.append([goal.what, goal.beside, shown if met else f"**{shown}**", wanted, outcome])
     title = "## What safecal is held to\n\n"
     return title + _rows(["", "beside", "ratio", "at most", ""], body, 2)
 

@@ -37,7 +37,7 @@ class Entry:
         return util.find_spec(self.module) is not None
 
     @property
-    def told(self) -> dict[str, Any]:
+    def description(self) -> dict[str, Any]:
         """What it is."""
         version = "" if self.ours else metadata.version(self.distribution)
         return {"name": self.name, "ours": self.ours, "version": version, "gives": self.gives}
@@ -63,9 +63,9 @@ def _evaluate(threads: int | None = None) -> Work:
     safecal = _on(threads)
 
     def work(y: np.ndarray, p: np.ndarray) -> float:
-        found = safecal.evaluate(y, p, bins=BINS)
-        assert found.verdict.reason  # words are found when they are read, and people read them
-        return float(found.ece)
+        evaluation = safecal.evaluate(y, p, bins=BINS)
+        assert evaluation.verdict.reason  # words are found when they are read, and people read them
+        return float(evaluation.ece)
 
     return work
 
@@ -186,13 +186,13 @@ CASES: tuple[tuple[str, list[int], list[float]], ...] = (
 
 def answers(work: Work) -> dict[str, float | str | None]:
     """Return what a work makes of each case: a number, or the name of the exception."""
-    found: dict[str, float | str | None] = {}
+    by_case: dict[str, float | str | None] = {}
     for name, y, p in CASES:
         try:
-            found[name] = work(np.array(y), np.array(p))
+            by_case[name] = work(np.array(y), np.array(p))
         except Exception as error:  # noqa: BLE001 - whatever a peer raises is its answer
-            found[name] = type(error).__name__
-    return found
+            by_case[name] = type(error).__name__
+    return by_case
 
 
 def rows(count: int, seed: int = 0) -> tuple[Any, Any]:

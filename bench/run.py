@@ -51,10 +51,10 @@ def _earlier(path: Path | None, only: list[str]) -> dict[str, Any]:
     """Return the results of the sections that are not measured again."""
     if not only or path is None or not path.exists():
         return {}
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    if found["machine"] != machine():
+    results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if results["machine"] != machine():
         sys.exit(f"{path} was measured on another machine, or with another Python: measure all sections again.")
-    return found
+    return results
 
 
 def main() -> None:
@@ -74,20 +74,20 @@ def main() -> None:
     target = options.json or (None if options.quick else HERE / "results" / "cpu.json")
     text = options.page or (None if options.quick else HERE.parent / "docs" / "benchmarks.md")
     if options.page_only:
-        found = json.loads((options.json or HERE / "results" / "cpu.json").read_text(encoding="utf-8"))
+        results = json.loads((options.json or HERE / "results" / "cpu.json").read_text(encoding="utf-8"))
     else:
-        found = {**_earlier(target, options.only), "machine": machine()}
+        results = {**_earlier(target, options.only), "machine": machine()}
         for name in options.only or QUICK:
             if (options.quick and not QUICK[name]) or util.find_spec(_NEEDED.get(name, "numpy")) is None:
                 continue
             print(f"{name} ...", file=sys.stderr, flush=True)
-            found[name] = in_its_own_process([f"{name}.py", *_words(name, options)], quiet=False)
+            results[name] = in_its_own_process([f"{name}.py", *_words(name, options)], quiet=False)
             if target is not None:
                 target.parent.mkdir(exist_ok=True)
-                target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+                target.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     if text is not None:
-        page.write(text, found)
-    print(page.tables(found))
+        page.write(text, results)
+    print(page.tables(results))
 
 
 if __name__ == "__main__":

@@ -28,19 +28,19 @@ def results(rows: int, features: int) -> list[dict[str, Any]]:
     """Measure sorting, then the search; then a tenth of the rows with twice as many features."""
     import safecal
 
-    found = []
+    measurements = []
     rng = np.random.default_rng(0)
     for name, n, many in ((OURS, rows, features), (WIDE, max(rows // 10, 100), 2 * features)):
         columns = {f"x{k}": rng.normal(size=n) for k in range(many)}
         z = rng.normal(0.0, 2.0, n)
         predictions = safecal.bernoulli(rng.random(n) < 1.0 / (1.0 + np.exp(-z)), logits=z)
-        told = {"rows": n, "features": many, "features_megabytes": 8e-6 * n * many}
-        sorting, _ = _measured(lambda columns=columns: [np.sort(x) for x in columns.values()])
+        described = {"rows": n, "features": many, "features_megabytes": 8e-6 * n * many}
+        sorting, _ = _measured(lambda columns=columns: [np.sort(x, kind="stable") for x in columns.values()])
         if name == OURS:
-            found.append({"name": SORT, **told, "seconds": sorting, "megabytes": 8e-6 * n})
+            measurements.append({"name": SORT, **described, "seconds": sorting, "megabytes": 8e-6 * n})
         seconds, megabytes = _measured(lambda p=predictions, c=columns: safecal.find_slices(p, c))
-        found.append({"name": name, **told, "seconds": seconds, "sorting": sorting, "megabytes": megabytes})
-    return found
+        measurements.append({"name": name, **described, "seconds": seconds, "sorting": sorting, "megabytes": megabytes})
+    return measurements
 
 
 def main() -> None:
