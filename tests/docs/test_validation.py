@@ -4,6 +4,7 @@ import importlib.util
 import json
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -15,13 +16,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("validate", ROOT / "tools" / "validate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def tool() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "tools")
+        yield importlib.import_module("validate")
+
+
+@pytest.fixture(scope="module")
+def cells(tool: ModuleType) -> ModuleType:
+    return importlib.import_module("validate_cells")
 
 
 def quick(tool: ModuleType, folder: Path, match: str = "N(4, 1), n = 50") -> int:
@@ -57,7 +60,7 @@ def test_a_run_goes_on_with_the_same_numbers(
 
 
 def test_a_stopped_run_publishes_what_is_finished(
-    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tool: ModuleType, cells: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     match = "p = .999, n = "
@@ -68,7 +71,7 @@ def test_a_stopped_run_publishes_what_is_finished(
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append(cell)
-        return tool.size_cell(cell, tick)
+        return cells.size_cell(cell, tick)
 
     with monkeypatch.context() as patch:
         patch.setitem(tool.RUN, "size", stops)
@@ -124,18 +127,18 @@ def test_counts_of_ensembles_go_on(ensembles: ModuleType, tmp_path: Path, monkey
     assert ensembles.run(listed) == {name: whole[name] for name in ("normal | 0.3 | 2 | 20", "skewed | 0 | 1 | 10")}
 
 
-def test_the_truth_by_quadrature_is_that_of_a_sample(tool: ModuleType) -> None:
+def test_the_truth_by_quadrature_is_that_of_a_sample(cells: ModuleType) -> None:
     rng = np.random.default_rng(5)
-    for model in tool.MODELS:
-        sample = tool.draw(model, 100_000, 1.5, rng).score().excess
+    for model in cells.MODELS:
+        sample = cells.draw(model, 100_000, 1.5, rng).score().excess
         error = sample.std() / np.sqrt(len(sample))
-        assert abs(sample.mean() - tool.true_ecd(model, 1.5)) < 4.5 * error, model
+        assert abs(sample.mean() - cells.true_ecd(model, 1.5)) < 4.5 * error, model
 
 
-def test_peers_keep_their_level(tool: ModuleType) -> None:
+def test_peers_keep_their_level(cells: ModuleType) -> None:
     rng = np.random.default_rng(6)
     p = rng.random((400, 200))
     y = rng.random(p.shape) < p
-    for test in (tool.spiegelhalter, tool.brier_t, lambda a, b: tool.ece_test(a, b, rng)):
+    for test in (cells.spiegelhalter, cells.brier_t, lambda a, b: cells.ece_test(a, b, rng)):
         rejected = np.mean([test(a, b) <= 0.05 for a, b in zip(y, p, strict=True)])
         assert 0.02 < rejected < 0.085
