@@ -77,17 +77,22 @@ static void scatter(const uint64_t *kind, const double *d, Py_ssize_t n, double 
 }
 #endif
 
+/* Add numbers to others, and set them to 0; without a branch, since many cells are empty and many are not. */
+FAST static void move_sums(double *restrict from, double *restrict to, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i++) {
+        to[i] += from[i];
+        from[i] = 0.0;
+    }
+}
+
 void safecal_keep_spectrum(const BinaryRows *rows, BinaryWork *work)
 {
-    for (Py_ssize_t i = 0; i < KINDS; i++) {
-        double *sums = work->spectrum + MOMENTS * i;
-        int kept = i < KINDS - 4 ? MOMENTS : 2; /* squares of the last cell may overflow */
-        if (sums[0] == 0.0)
-            continue;
-        for (int j = 0; j < kept; j++)
-            rows->spectrum[MOMENTS * i + j] += sums[j];
-        memset(sums, 0, MOMENTS * sizeof *sums);
-    }
+    Py_ssize_t last = MOMENTS * (KINDS - 4);
+    move_sums(work->spectrum, rows->spectrum, last);
+    for (Py_ssize_t i = last; i < MOMENTS * KINDS; i += MOMENTS) /* squares of the last cell may overflow */
+        move_sums(work->spectrum + i, rows->spectrum + i, 2);
+    memset(work->spectrum + last, 0, 4 * MOMENTS * sizeof *work->spectrum);
     work->in_spectrum = 0;
 }
 
