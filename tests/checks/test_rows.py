@@ -121,13 +121,13 @@ def test_labels_that_occur_twice_have_no_order_to_restore() -> None:
 
 
 def test_looking_at_the_labels_of_many_rows_costs_nothing() -> None:
-    n = 10**7
-    y, p = pd.Series(np.zeros(n, dtype=bool)), pd.Series(np.full(n, 0.25, dtype=np.float32))
-    start = time.perf_counter()
     from safecal._checks.columns import row_labels
 
+    n = 10**7
+    y, p = pd.Series(np.zeros(n, dtype=bool)), pd.Series(np.full(n, 0.25, dtype=np.float32))
+    start = time.process_time()
     assert row_labels(y_true=y, y_prob=p) is not None
-    assert time.perf_counter() - start < 0.01
+    assert time.process_time() - start < 0.01
 
 
 @binary

@@ -132,8 +132,7 @@ def _kill_while_files_come(folder: Path, address: str, seed: int) -> tuple[Histo
             status = nursery.killed(feeder.random.uniform(0.0, 0.2))
             assert status == -signal.SIGKILL or "another watcher" in nursery.err.read_text(), nursery.err.read_text()
             tried += status == -signal.SIGKILL
-        feeder.finish()
-        _until_all_are_taken(nursery, address, len(feeder.names))
+        _until_all_are_taken(nursery, address, feeder)
         acknowledged = nursery.acknowledged()
     finally:
         nursery.close()
@@ -157,8 +156,11 @@ def _all_once(feeder: Feeder, nursery: Nursery, address: str, tried: str) -> His
     return history
 
 
-def _until_all_are_taken(nursery: Nursery, address: str, batches: int) -> None:
-    end = time.monotonic() + 300.0
+def _until_all_are_taken(nursery: Nursery, address: str, feeder: Feeder) -> None:
+    # There is always something left for the last watcher: once it is counted, the watcher listens to signals.
+    feeder.feed()
+    feeder.finish()
+    batches, end = len(feeder.names), time.monotonic() + 300.0
     status = 2
     while status == 2 and time.monotonic() < end:  # refused, as long as the last one seems to be at work
         pid = nursery.start()
@@ -290,8 +292,7 @@ def test_a_database_that_is_restarted_ends_the_watch_in_words(tmp_path: Path, se
             assert nursery.ended() == 2
             assert nursery.err.read_text().count("cannot be reached") >= restart + 1
             server.start()
-        feeder.finish()
-        _until_all_are_taken(nursery, address, len(feeder.names))
+        _until_all_are_taken(nursery, address, feeder)
     finally:
         nursery.close()
     _all_once(feeder, nursery, address, "3 restarts")
