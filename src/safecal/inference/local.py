@@ -177,9 +177,7 @@ class Local:
         tuple of ndarray
             ``ecd_low`` and ``at_least``, one number for each place.
         """
-        if self._waiting is not None and len(places):
-            return self._waiting.lower(places)
-        low, _, at_least = self._numbers[places, _BOUNDS].T
+        low, _, at_least = self._bounded(places)[:, _BOUNDS].T
         return low, at_least
 
     def some(self, places: list[int]) -> list[Range]:
@@ -195,10 +193,15 @@ class Local:
         list of Range
             One for each place.
         """
-        waiting, numbers = self._waiting, self._numbers[places]
-        if waiting is not None and places:
-            numbers[:, _BOUNDS] = np.stack(waiting.bounds(np.array(places)), axis=1)
-        return [self._range(row) for row in numbers]
+        return [self._range(row) for row in self._bounded(np.array(places, dtype=np.intp))]
+
+    def _bounded(self, places: IndexArray) -> FloatArray:
+        """Return what is known of some of the ranges, whose bounds are found once."""
+        waiting = self._waiting  # read once: another thread may be here as well
+        missing = places[np.isnan(self._numbers[places, -1])]
+        if waiting is not None and len(missing):
+            self._numbers[missing, _BOUNDS] = np.stack(waiting.bounds(missing), axis=1)
+        return self._numbers[places]
 
     def _range(self, numbers: FloatArray) -> Range:
         label, low, high, n, share, predicted, observed, dimensions, ecd, *bounds = numbers.tolist()

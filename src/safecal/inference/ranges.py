@@ -69,11 +69,6 @@ class Unbounded(NamedTuple):
     alpha: float  # with which a bound may miss
     weaker: float  # the same of one that is less firm
 
-    def lower(self, places: IndexArray) -> tuple[FloatArray, FloatArray]:
-        """Return the lower bounds of some ranges, and those that are less firm."""
-        low, at_least = Keys.of(self.sums[places]).bounds((self.alpha, -1), (self.weaker, -1))
-        return low, at_least
-
     def bounds(self, places: IndexArray | None = None) -> list[FloatArray]:
         """Return lower and upper bounds of some ranges, or of all, and lower ones that are less firm."""
         keys = Keys.of(self.sums if places is None else self.sums[places])
