@@ -10,8 +10,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from ..errors import InputError
-from ..visible import visible
+from ..errors import InputError, visible
 
 __all__ = [
     "FRAME",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .._checks.message import in_options
+from ..errors import shortened, visible
 from ..families.predictions import family_named
 from ..judge.baseline import WORSE, Baseline
 from ..judge.display import inference_rows, look_rows, metric_rows, number, with_ends
@@ -13,7 +14,6 @@ from ..judge.forecast_display import forecast_rows
 from ..judge.joint_verdicts import smaller_end
 from ..judge.places import place_rows
 from ..judge.verdict import SAFE
-from ..visible import shortened, visible
 
 __all__ = ["escaped", "summary_markdown"]
 

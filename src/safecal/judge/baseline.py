@@ -19,11 +19,10 @@ from .._steady import steadied
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
-from ..errors import InputError
+from ..errors import InputError, visible
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..inference.sum_bounds import bounds_by_key, clustered_bounds
-from ..visible import visible
 from .evaluation import Evaluation
 from .joint_verdicts import smaller_end
 from .places import Place

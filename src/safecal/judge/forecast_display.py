@@ -4,9 +4,9 @@ import math
 from collections.abc import Sequence
 
 from .._sums.causes import axis_name
+from ..errors import shortened
 from ..inference.forecasts import Forecast, Vector
 from ..inference.results import Interval
-from ..visible import shortened
 from .display import Metric, number
 
 __all__ = ["forecast_rows"]
