@@ -12,26 +12,6 @@ from .._types import AnyArray, BoolArray, FloatArray, Rows
 from ..errors import DtypeError, EmptyError, InputError, MissingValueError, RangeError, ShapeError
 from .message import fail, phrase, show
 
-__all__ = [
-    "LEADING_ZERO",
-    "as_array",
-    "as_keys",
-    "as_numbers",
-    "bad_rows",
-    "block",
-    "from_torch",
-    "is_missing",
-    "is_text",
-    "not_empty",
-    "place",
-    "refuse",
-    "require_finite",
-    "same_rows",
-    "slices",
-    "spelled_labels",
-    "spelled_numbers",
-]
-
 # A code such as 007 is a name, not a number: read as one it could be another label's.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
 _DIGITS = re.compile(r"\s*[+-]?[0-9]+\s*")

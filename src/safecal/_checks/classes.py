@@ -18,26 +18,6 @@ from ..errors import (
 from .arrays import as_numbers, block, from_torch, not_empty, refuse, slices
 from .message import fail, phrase, show
 
-__all__ = [
-    "LABELS",
-    "any_zero",
-    "certain_reason",
-    "class_shape",
-    "clip_for",
-    "clip_note",
-    "clip_value",
-    "clips_little",
-    "decimals_of",
-    "label_values",
-    "largest_clip",
-    "one_form",
-    "probabilities",
-    "real_logits",
-    "refuse_arrays",
-    "row_sums",
-    "row_tolerance",
-]
-
 
 def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
     """Return the one form that was given, and its name."""

@@ -7,8 +7,6 @@ from typing import Any
 from ..errors import LabelError
 from .message import fail, phrase, show
 
-__all__ = ["refuse_other_order", "refuse_reversed"]
-
 _SAID = (("false", "true"), ("no", "yes"), ("neg", "pos"), ("negative", "positive"))  # 0 and 1, in words
 
 

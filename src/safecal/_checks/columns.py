@@ -21,30 +21,6 @@ from ..errors import (
 from .arrays import as_array, as_keys, as_numbers, bad_rows, is_missing, refuse, same_rows
 from .message import fail, phrase, show
 
-__all__ = [
-    "RowLabels",
-    "choice",
-    "cluster_codes",
-    "clusters",
-    "expected_rows",
-    "fraction",
-    "group_codes",
-    "numbered",
-    "one_cluster",
-    "one_side",
-    "positive",
-    "row_labels",
-    "run_column",
-    "same_labels",
-    "same_outcomes",
-    "same_rows_of_both",
-    "spelled",
-    "step_column",
-    "step_keys",
-    "weights",
-    "whole_number",
-]
-
 W = TypeVar("W", bound=str)
 
 _LIGHTEST, _HEAVIEST = 1e-75, 1e75

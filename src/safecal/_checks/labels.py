@@ -17,18 +17,6 @@ from ..errors import (
 from .arrays import as_keys, bad_rows, block, is_missing, is_text, same_rows, slices, spelled_labels
 from .message import fail, phrase, show
 
-__all__ = [
-    "FromOne",
-    "binary_outcomes",
-    "class_outcomes",
-    "equal_labels",
-    "label_matrix",
-    "label_names",
-    "never_occurs",
-    "outcome_column",
-    "refuse_shifted",
-]
-
 
 def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
     """Return outcomes as an array of shape (n,); other things are refused before the predictions are looked at."""

@@ -13,21 +13,6 @@ from .columns import group_codes
 from .message import fail, show
 from .states import covariance_factor, one_spread, spread_column, triangular_factor
 
-__all__ = [
-    "between",
-    "class_prediction",
-    "fitted_codes",
-    "groups_refused",
-    "inverse_temperature",
-    "other_classes",
-    "other_kind",
-    "plain_map",
-    "refused",
-    "spread_form",
-    "unfitted",
-    "yes_or_no",
-]
-
 _SHOWN = 5  # groups that an error names, at most
 
 

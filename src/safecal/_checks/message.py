@@ -12,21 +12,6 @@ import numpy as np
 
 from ..errors import InputError, visible
 
-__all__ = [
-    "FRAME",
-    "PYTHON",
-    "SHELL",
-    "Complaint",
-    "Phrase",
-    "alike",
-    "fail",
-    "in_options",
-    "phrase",
-    "said_at",
-    "show",
-    "worded",
-]
-
 PYTHON = {
     # rules
     "zero or one": "must be 0 or 1 when `pos_label` is not given",

@@ -23,23 +23,6 @@ from .columns import whole_number
 from .message import fail, show, worded
 from .states import covariance_factor, state_columns, triangular_factor
 
-__all__ = [
-    "Cloud",
-    "cloud_blocks",
-    "component_factors",
-    "component_means",
-    "component_weights",
-    "crowded",
-    "mixture_spread",
-    "neighbour_count",
-    "one_weight",
-    "spread_out",
-    "true_shape",
-    "true_states",
-    "unit_weights",
-    "whole_cloud",
-]
-
 
 def true_shape(x_true: ArrayLike) -> AnyArray:
     """Return true states of shape (n,) or (n, d); their values are not looked at yet."""

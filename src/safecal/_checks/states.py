@@ -12,22 +12,6 @@ from ..errors import CovarianceError, FormError, MissingValueError, OptionError,
 from .arrays import as_numbers, bad_rows, block, not_empty, refuse, require_finite, same_rows, slices
 from .message import fail, phrase, show
 
-__all__ = [
-    "DIMENSIONS",
-    "UNIT",
-    "checked_poses",
-    "component_choice",
-    "components",
-    "covariance_factor",
-    "named",
-    "one_spread",
-    "spread_column",
-    "state_columns",
-    "state_shapes",
-    "triangular_factor",
-    "unit_quaternions",
-]
-
 _FORMS = ("std", "var", "cov", "chol", "precision")
 
 

@@ -13,17 +13,6 @@ import numpy as np
 
 from .._types import AnyArray, BoolArray, FloatArray
 
-__all__ = [
-    "Odds",
-    "BinaryScores",
-    "cumulants",
-    "from_logit",
-    "from_probability",
-    "log_partition",
-    "point_columns",
-    "rows",
-]
-
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 
 

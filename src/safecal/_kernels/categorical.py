@@ -8,18 +8,6 @@ from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from . import compiled
 from .compiled import available, class_scores, floats
 
-__all__ = [
-    "EntropyEnds",
-    "Gaps",
-    "ClassScores",
-    "Shown",
-    "bounds",
-    "cumulants",
-    "from_logits",
-    "from_probabilities",
-    "gap_moments",
-]
-
 _LARGEST_GAP = 1e18  # nats: a gap whose third power is a float; such a class has no weight
 _BLOCK = 1 << 16  # elements that fit into a cache
 

@@ -11,22 +11,6 @@ import numpy as np
 
 from .._types import FloatArray
 
-__all__ = [
-    "FLOOR",
-    "Exchanged",
-    "crps_of_draws",
-    "exchanged",
-    "interval_score",
-    "left_out_distances",
-    "left_out_errors",
-    "left_out_nees",
-    "log_spread",
-    "pool_nees",
-    "pulled_in",
-    "rank_among",
-    "whitened",
-]
-
 _FAR_SPREADS = 1e6  # spreads of the draws, from which on an outcome is pulled in before matrices are made of it
 FLOOR = 1e-3  # of the spread of the pool: points that are nearer count as that near, so that copies have a logarithm
 

@@ -23,36 +23,6 @@ from scipy import special
 
 from .._types import BoolArray, FloatArray, IndexArray
 
-__all__ = [
-    "BY_CLASS",
-    "CELLS",
-    "CENTRES",
-    "COARSE",
-    "COARSE_CONFIDENCES",
-    "COARSE_SPREADS",
-    "CONFIDENCES",
-    "CONFIDENCE_STEPS",
-    "HAIR",
-    "LOWEST",
-    "NODES",
-    "SPREADS",
-    "SPREAD_START",
-    "SPREAD_STEPS",
-    "STARTS",
-    "binary_node_rows",
-    "cell_moments",
-    "cell_numbers",
-    "coarse_confidences",
-    "coarse_odds",
-    "coarse_spreads",
-    "confidence_cells",
-    "confidence_ends",
-    "node_rows",
-    "spread_cells",
-    "spread_ends",
-    "top_moments",
-]
-
 _BITS, _LOW, _OCTAVES = 4, -8, 28  # sixteen cells to each doubling, from 2**-8 to 2**20
 CELLS = (_OCTAVES << _BITS) + 2  # with one below and one above
 _FIRST = ((1023 + _LOW) << _BITS) - 1
