@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ._checks.columns import same_labels, spelled, weights
-from ._steady import steady
+from ._checks.arrays import same_labels
+from ._checks.columns import spelled, steady, weights
 from ._sums.splits import Bins
 from ._sums.table import Table
 from ._types import ArrayLike, BinOn, Labels, SideGiven, Strategy

@@ -27,7 +27,6 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "safecal"
 ROOMS = {
     "errors": 0,
     "_types": 0,
-    "_steady": 0,
     "_optional": 1,
     "_checks": 1,
     "_kernels": 1,

@@ -1,6 +1,6 @@
 """Weighted parts of one prediction: components of mixtures, and clouds of particles."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,18 +18,16 @@ from ..errors import (
     ShapeError,
     WeightError,
 )
-from .arrays import as_numbers, bad_rows, not_empty, same_rows
+from .arrays import as_numbers, bad_rows, same_rows
 from .columns import whole_number
 from .message import fail, show, worded
-from .states import covariance_factor, state_columns, triangular_factor
+from .states import covariance_factor, require_state_shape, state_columns, triangular_factor
 
 
 def true_shape(x_true: ArrayLike) -> AnyArray:
     """Return true states of shape (n,) or (n, d); their values are not looked at yet."""
     x = as_numbers(x_true, "x_true")
-    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
-        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
-    not_empty(x, "x_true")
+    require_state_shape(x)
     return x
 
 
@@ -109,17 +107,6 @@ def _finite(values: FloatArray, name: str) -> None:
 
 def _component_place(row: int, component: int, rows: int) -> str:
     return f"component {component}" if rows == 1 else f"row {row}, component {component}"
-
-
-def mixture_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]:
-    """Return the one form of the uncertainty of components that was given."""
-    stated = [(name, value) for name, value in forms.items() if value is not None]
-    if len(stated) != 1:
-        raise fail(
-            FormError, "std", "or `var`, `cov`, `chol` must be given, exactly one of them",
-            got=" and ".join(f"`{name}`" for name, _ in stated) or "none",
-        )  # fmt: skip
-    return stated[0]
 
 
 def component_factors(

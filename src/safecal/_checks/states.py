@@ -12,19 +12,19 @@ from ..errors import CovarianceError, FormError, MissingValueError, OptionError,
 from .arrays import as_numbers, bad_rows, block, not_empty, refuse, require_finite, same_rows, slices
 from .message import fail, phrase, show
 
-_FORMS = ("std", "var", "cov", "chol", "precision")
-
 
 def one_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]:
-    """Return the one form of the uncertainty that was given."""
-    stated = [(name, value) for name in _FORMS if (value := forms[name]) is not None]
+    """Return the one form of the uncertainty that was given, of those that may be: ``std`` is the first of them."""
+    stated = [(name, value) for name, value in forms.items() if value is not None]
     if len(stated) != 1:
+        others = ", ".join(f"`{name}`" for name in forms if name != "std")
+        of_states = "precision" in forms
         raise fail(
             FormError,
             "std",
-            "or `var`, `cov`, `chol`, `precision` must be given, exactly one of them",
+            f"or {others} must be given, exactly one of them",
             got=" and ".join(f"`{name}`" for name, _ in stated) or "none",
-            hint="`std=` or `var=` for independent components, `cov=` for a covariance matrix.",
+            hint="`std=` or `var=` for independent components, `cov=` for a covariance matrix." if of_states else None,
         )
     return stated[0]
 
@@ -32,9 +32,7 @@ def one_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]
 def state_shapes(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray]:
     """Return true states and means of one shape, (n,) or (n, d); their values are not looked at yet."""
     x, m = as_numbers(x_true, "x_true"), as_numbers(mean, "mean")
-    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
-        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
-    not_empty(x, "x_true")
+    require_state_shape(x)
     if m.shape != x.shape:
         if m.ndim == x.ndim:
             same_rows("mean", len(m), len(x), "x_true")
@@ -42,6 +40,13 @@ def state_shapes(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray
         hint = "one mean a row: repeat a shared one with `np.broadcast_to(mean, x_true.shape)`."
         raise fail(ShapeError, "mean", rule, got=f"{m.shape} and {x.shape}", hint=hint)
     return x, m
+
+
+def require_state_shape(x: AnyArray) -> None:
+    """Require true states of shape (n,) or (n, d), one or more; their values are not looked at yet."""
+    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
+        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
+    not_empty(x, "x_true")
 
 
 def state_columns(x: AnyArray, m: AnyArray, kept: tuple[int, ...] | None = None) -> tuple[AnyArray, AnyArray]:
@@ -226,6 +231,29 @@ def triangular_factor(value: SpreadLike, name: str, shape: tuple[int, ...]) -> A
             count=(flat.size, len(batch)) if matrices.ndim == 3 else None,
         )
     return matrices
+
+
+def spread_form(forms: Mapping[str, SpreadLike | None], rows: int | None) -> tuple[AnyArray, str]:
+    """Check standard deviations or matrices that come without states; ``rows`` of them, where that is given."""
+    name, value = one_spread(forms)
+    if name in ("std", "var"):
+        spread = spread_column(value, name, np.shape(np.asarray(value)) or (1,))
+        per_row = spread.ndim in (1, 2)
+    else:
+        matrices = as_numbers(value, name)
+        if matrices.ndim not in (2, 3) or matrices.shape[-1] != matrices.shape[-2]:
+            rule = "must be one square matrix, (d, d), or one for each row, (n, d, d)"
+            raise fail(ShapeError, name, rule, got=f"shape {matrices.shape}")
+        shape = (len(matrices) if matrices.ndim == 3 else 1, int(matrices.shape[-1]))
+        spread = (triangular_factor if name == "chol" else covariance_factor)(matrices, name, shape)
+        per_row = spread.ndim == 3
+    if rows is not None:
+        if not per_row:
+            hint = "repeat a shared one: `np.broadcast_to(spread, (n, ...))`."
+            rule = "must be given for each row when there is `by`"
+            raise fail(ShapeError, name, rule, got=f"shape {spread.shape}", hint=hint)
+        same_rows(name, len(spread), rows, "by")
+    return spread, name
 
 
 def components(value: Any, name: str, d: int) -> tuple[int, ...]:

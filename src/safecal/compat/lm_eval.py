@@ -24,8 +24,8 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
+from .._checks.columns import steady
 from .._checks.message import FRAME, fail, show
-from .._steady import steady
 from .._types import AnyArray
 from ..errors import FileError, InputError, LabelError, OptionError
 from ..families.categorical import Categorical, categorical

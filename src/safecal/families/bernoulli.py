@@ -8,16 +8,23 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import block
-from .._checks.classes import clip_note, clip_value, decimals_of, one_form, probabilities, real_logits
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, block, row_labels
+from .._checks.class_columns import decimals_of
+from .._checks.classes import (
+    binary_outcomes,
+    clip_note,
+    clip_value,
+    one_form,
+    outcome_column,
+    probabilities,
+    real_logits,
+)
+from .._checks.columns import spelled, steady
 from .._checks.forecasts import Grid
-from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
 from .._kernels import bernoulli as kernel
 from .._kernels.compiled import KernelSums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
-from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored

@@ -8,25 +8,14 @@ from typing import ClassVar, Self, final
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import block
-from .._checks.classes import (
-    any_zero,
-    clip_note,
-    clip_value,
-    decimals_of,
-    one_form,
-    probabilities,
-    real_logits,
-    row_sums,
-)
-from .._checks.column_order import refuse_other_order
-from .._checks.columns import RowLabels, row_labels, spelled
-from .._checks.labels import class_outcomes, outcome_column, refuse_shifted
+from .._checks.arrays import RowLabels, block, row_labels
+from .._checks.class_columns import FromOne, class_outcomes, decimals_of, refuse_other_order, row_sums
+from .._checks.classes import any_zero, clip_note, clip_value, one_form, outcome_column, probabilities, real_logits
+from .._checks.columns import spelled, steady
 from .._checks.message import fail
 from .._kernels import categorical as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows
-from .._steady import steady
 from .._sums.causes import MOST_CLASSES, ClassSums
 from .._sums.clusters import Near
 from .._sums.nodes import Nodes
@@ -368,10 +357,9 @@ def checked_classes(
         infinite = any_zero(values)
     n, classes = values.shape
     happened = class_outcomes(y_true, n, classes, name, labels)
-    if hasattr(original, "columns"):
-        refuse_other_order(original, labels, name)
+    refuse_other_order(original, labels, name)
     if labels is None and whole:
-        refuse_shifted(happened, values, name)
+        FromOne().add(happened, values, name).refuse()
     names = () if labels is None or classes > NAMED else tuple(map(str, labels))
     clip = clip_value(clip, name, classes)
     return Categorical(

@@ -6,10 +6,10 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from .._checks.arrays import as_keys, same_rows
-from .._checks.classes import clip_note, clip_value, label_values, refuse_arrays
-from .._checks.columns import RowLabels, cluster_codes, row_labels, same_labels, weights
-from .._checks.labels import label_matrix, label_names
+from .._checks.arrays import RowLabels, as_keys, row_labels, same_labels, same_rows
+from .._checks.class_columns import label_matrix, label_names, label_values
+from .._checks.classes import clip_note, clip_value, refuse_arrays
+from .._checks.columns import cluster_codes, weights
 from .._checks.message import fail
 from .._types import AnyArray, ArrayLike, By, Labels
 from ..errors import FormError, OptionError

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from .._checks.columns import spelled, whole_number
+from .._checks.columns import spelled, steady, whole_number
 from .._checks.forecasts import (
     batch_rows,
     drawn_log_density,
@@ -21,7 +21,6 @@ from .._checks.forecasts import (
     unknown_distribution,
 )
 from .._checks.message import fail
-from .._steady import steady
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import DrawColumns
 from .._sums.looks import Look

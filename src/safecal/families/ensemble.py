@@ -6,7 +6,8 @@ from typing import ClassVar, NoReturn, Self, final
 
 import numpy as np
 
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, row_labels
+from .._checks.columns import spelled, steady
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, no_inference_data, outcome_numbers
 from .._kernels.ensemble import (
     Exchanged,
@@ -24,7 +25,6 @@ from .._kernels.ensemble import (
 )
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
-from .._steady import steady
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import LEVELS, MOST_AXES, DrawColumns, ForecastColumns
 from .._sums.looks import Look

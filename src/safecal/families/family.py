@@ -10,12 +10,11 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from .._checks.arrays import block
-from .._checks.columns import RowLabels
+from .._checks.arrays import RowLabels, block
+from .._checks.columns import steadied
 from .._checks.message import fail
 from .._kernels.compiled import KernelSums
 from .._kernels.spectrum import NODES, spread_cells
-from .._steady import steadied
 from .._sums.causes import ClassSums, DirectionColumns
 from .._sums.clusters import Near
 from .._sums.forecasts import DrawColumns, ForecastColumns, VectorColumns

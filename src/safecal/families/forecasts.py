@@ -6,7 +6,8 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, row_labels
+from .._checks.columns import spelled, steady
 from .._checks.forecasts import (
     class_names_between,
     interval_ends,
@@ -17,7 +18,6 @@ from .._checks.forecasts import (
 )
 from .._checks.message import fail, show
 from .._kernels.spectrum import SPREAD_START, spread_cells
-from .._steady import steady
 from .._sums.causes import ClassSums
 from .._sums.looks import Look
 from .._sums.scored import Scored

@@ -9,8 +9,8 @@ from typing import ClassVar, Self, final
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import block
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, block, row_labels
+from .._checks.columns import spelled, steady
 from .._checks.states import (
     component_choice,
     covariance_factor,
@@ -22,7 +22,6 @@ from .._checks.states import (
 )
 from .._kernels import states as kernel
 from .._kernels.spectrum import spread_cells
-from .._steady import steady
 from .._sums.causes import MOST_DIRECTIONS, DirectionColumns
 from .._sums.clusters import NEAR, Near
 from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns, VectorColumns

@@ -8,11 +8,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from .._checks.arrays import same_rows
-from .._checks.columns import choice, spelled
+from .._checks.columns import choice, spelled, steady
 from .._checks.message import fail
 from .._checks.states import DIMENSIONS, checked_poses, covariance_factor, named
 from .._kernels.states import Pose, Side, tangent_errors
-from .._steady import steady
 from .._sums.looks import Look
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import CovarianceError, ShapeError

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.classes import class_shape, one_form
-from .._checks.columns import row_labels, same_labels, spelled, weights, whole_number
-from .._checks.labels import outcome_column
+from .._checks.arrays import row_labels, same_labels
+from .._checks.classes import class_shape, one_form, outcome_column
+from .._checks.columns import spelled, steadied, weights, whole_number
 from .._checks.message import fail, show
-from .._steady import steadied
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._sums.splits import Bins, Plan, bins_for, by_bin

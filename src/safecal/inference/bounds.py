@@ -12,10 +12,10 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from .._checks.arrays import same_labels
 from .._checks.classes import refuse_arrays
-from .._checks.columns import fraction, one_cluster, same_labels, spelled
+from .._checks.columns import fraction, one_cluster, spelled, steady
 from .._checks.message import fail
-from .._steady import steady
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes
 from .._sums.tally import Tally

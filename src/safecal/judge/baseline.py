@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks.columns import steadied
 from .._checks.message import fail
-from .._steady import steadied
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray

@@ -13,9 +13,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, step_column
+from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, steadied, steady, step_column
 from .._checks.message import fail
-from .._steady import steadied, steady
 from .._sums.splits import by_group
 from .._sums.summary import Summary
 from .._sums.sweep import tabulate

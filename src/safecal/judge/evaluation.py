@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, final
 import numpy as np
 
 from .. import documents
-from .._checks.columns import choice, spelled
+from .._checks.columns import choice, spelled, steadied
 from .._checks.message import fail
-from .._steady import steadied
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import ArrayLike

@@ -5,9 +5,9 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from .._checks.columns import same_labels, spelled
+from .._checks.arrays import same_labels
+from .._checks.columns import spelled, steady
 from .._checks.message import fail, show
-from .._steady import steady
 from .._sums.splits import Bins, Plan
 from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, By, Labels, Rule, Strategy

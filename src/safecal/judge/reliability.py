@@ -9,8 +9,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import same_labels, spelled, weights
-from .._steady import steadied, steady
+from .._checks.arrays import same_labels
+from .._checks.columns import spelled, steadied, steady, weights
 from .._sums.cells import Points
 from .._sums.scored import Scored
 from .._sums.splits import Bins, bins_for, by_bin

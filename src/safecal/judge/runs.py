@@ -5,7 +5,8 @@ from typing import Final, Unpack
 
 import numpy as np
 
-from .._checks.columns import same_labels, step_keys
+from .._checks.arrays import same_labels
+from .._checks.columns import step_keys
 from .._sums.looks import Look
 from .._sums.splits import Plan
 from .._sums.tally import Tally

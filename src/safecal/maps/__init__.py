@@ -12,9 +12,9 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, group_codes, same_labels, spelled, weights, whole_number
-from .._checks.maps import between, refused, yes_or_no
-from .._steady import steady
+from .._checks.arrays import same_labels
+from .._checks.columns import between, choice, clusters, group_codes, spelled, steady, weights, whole_number, yes_or_no
+from .._checks.message import refused
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
 from ..families.classifier import predictions_of

@@ -4,7 +4,7 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from .._checks.maps import refused
+from .._checks.message import refused
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
 from .base import FitRows

@@ -7,9 +7,10 @@ from typing import Any, Literal
 import numpy as np
 
 from .._checks.arrays import as_array
-from .._checks.maps import class_prediction, fitted_codes, other_classes, other_kind, spread_form, unfitted
-from .._checks.message import fail, show
-from .._steady import steadied
+from .._checks.class_columns import class_prediction
+from .._checks.columns import fitted_codes, steadied
+from .._checks.message import fail, other_classes, other_kind, show, unfitted
+from .._checks.states import spread_form
 from .._types import ArrayLike, By, FloatArray, IndexArray, SpreadLike
 from ..errors import OptionError, UnavailableError
 from ..families.bernoulli import Bernoulli

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from .. import documents
-from .._checks.columns import clusters, group_codes, same_labels, weights
-from .._steady import steadied
+from .._checks.arrays import same_labels
+from .._checks.columns import clusters, group_codes, steadied, weights
 from .._types import AnyArray, ArrayLike, By, FloatArray, IndexArray, Labels, SpreadLike
 from ..families.gaussian import gaussian
 from ..families.predictions import Predictions, classifier

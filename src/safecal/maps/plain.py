@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, final
 import numpy as np
 
 from .. import documents
-from .._checks.maps import refused, unfitted
-from .._steady import steadied
+from .._checks.columns import steadied
+from .._checks.message import refused, unfitted
 from .._types import FloatArray
 from ..errors import UnavailableError
 from ..families.predictions import family_named

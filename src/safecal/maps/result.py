@@ -5,7 +5,7 @@ import textwrap
 from dataclasses import dataclass, fields
 from typing import Any, final
 
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.table_views import frame_of
 from .._types import ArrayLike, By, FloatArray
 from ..judge.display import kind_of, number

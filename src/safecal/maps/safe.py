@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.columns import whole_number
-from .._checks.maps import between, plain_map, refused, unfitted, yes_or_no
+from .._checks.columns import between, whole_number, yes_or_no
+from .._checks.message import plain_map, refused, unfitted
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
 from ..families.gaussian import Gaussian

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.maps import refused, yes_or_no
+from .._checks.columns import yes_or_no
+from .._checks.message import refused
 from .._types import FloatArray
 from ..families.gaussian import Gaussian
 from ..families.predictions import family_named

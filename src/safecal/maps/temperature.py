@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.maps import between, groups_refused, inverse_temperature, refused, yes_or_no
+from .._checks.columns import between, groups_refused, inverse_temperature, yes_or_no
+from .._checks.message import refused
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from ..families.predictions import family_named

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy import optimize, special
 
-from .._checks.maps import refused
+from .._checks.message import refused
 from .._types import FloatArray
 from .affine import possible_rows, require_rising
 from .base import FitRows

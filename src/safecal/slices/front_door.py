@@ -10,9 +10,9 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from .._checks.columns import choice, cluster_codes, fraction, same_labels, spelled, weights, whole_number
+from .._checks.arrays import same_labels
+from .._checks.columns import choice, cluster_codes, fraction, spelled, steady, weights, whole_number
 from .._checks.message import fail
-from .._steady import steady
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray
 from ..errors import FormError, ShapeError

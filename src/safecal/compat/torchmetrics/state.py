@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..._checks.classes import row_tolerance
+from ..._checks.class_columns import row_tolerance
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
 from ..._optional import require
