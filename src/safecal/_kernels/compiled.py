@@ -126,7 +126,7 @@ def class_scores(
 ) -> tuple[FloatArray, IndexArray, FloatArray | None] | None:
     """Score the logits or probabilities of K classes, an ``(n, K)`` array as `floats` makes it.
 
-    Returns the seven columns of `categorical.ClassScores`, ``(7, n)``, the most likely classes, and what `node_rows`
+    Returns the seven columns of `classes.ClassScores`, ``(7, n)``, the most likely classes, and what `node_rows`
     gives of the gaps, ``(5, 4, n)``, if ``nodes`` asks for it. None where the kernel is not there.
     """
     if _module is None:

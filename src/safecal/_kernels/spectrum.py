@@ -83,6 +83,55 @@ def cell_moments(L: FloatArray, wrong: BoolArray, positive: BoolArray) -> FloatA
     return np.stack(sums, axis=1).astype(np.float64, copy=False).reshape(CELLS, 2, 2, 4)
 
 
+def point_columns(
+    L: FloatArray, w: FloatArray, n: FloatArray, wrong: BoolArray, positive: BoolArray
+) -> dict[str, FloatArray]:
+    """Return what is summed of points that stand for rows each, by the names of the sums in `Summary`.
+
+    ``L`` are the log-odds of the likelier outcome, ``w`` the weights, ``n`` says how many rows each stands for,
+    ``wrong`` whether the other outcome happened, and ``positive`` whether the likelier one is the positive one.
+    """
+    weighted = bool((w != 1.0).any())
+    small = np.exp(-L)
+    likely = 1.0 / (1.0 + small)
+    q = small * likely
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(q == 0.0, 0.0, L * q)
+        spread = mean * np.where(mean == 0.0, 0.0, L * likely)
+        third = np.where(spread == 0.0, 0.0, spread * (L * (likely - q)))
+        e = np.where(wrong, L, 0.0) - mean
+        nw = n * w if weighted else n
+        nw2 = nw * w if weighted else nw
+        nw3 = nw2 * w if weighted else nw
+        ne = nw * e
+        e2 = nw2 * (e * e)
+        confidence = nw * likely
+        columns = {
+            "weight": nw,
+            "sum_excess": ne,
+            "sum_excess2_weight2": e2,
+            "sum_excess3_weight3": e2 * e * w if weighted else e2 * e,
+            "sum_varentropy": nw * spread,
+            "sum_third_cumulant_weight3": nw3 * third,
+            "sum_entropy": nw * (np.log1p(small) + mean),
+            "sum_predicted": np.where(positive, confidence, nw * q),
+            "sum_observed": nw * (wrong != positive),
+            "sum_confidence": confidence,
+            "sum_correct": nw * ~wrong,
+        }
+        if weighted:  # else they are equal to others
+            columns |= {
+                "n": n,
+                "weight2": nw2,
+                "weight3": nw3,
+                "sum_excess_weight2": nw2 * e,
+                "sum_excess_weight3": nw3 * e,
+                "sum_excess2_weight3": w * e2,
+                "sum_varentropy_weight2": nw2 * spread,
+            }
+    return columns
+
+
 #: The inverse temperatures.
 NODES = (0.25, 0.5, 1.0, 2.0, 4.0)
 

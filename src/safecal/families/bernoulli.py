@@ -22,7 +22,7 @@ from .._checks.classes import (
 from .._checks.columns import spelled, steady
 from .._checks.forecasts import Grid
 from .._checks.message import fail
-from .._kernels import bernoulli as kernel
+from .._kernels import classes as kernel
 from .._kernels.compiled import KernelSums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
 from .._sums.cells import Cells, WeightedCells
@@ -144,10 +144,10 @@ class Bernoulli(Predictions):
     def _odds(self, rows: Rows) -> tuple[FloatArray, kernel.Odds]:
         values = block(self.values, rows)
         if self.logits:
-            return values, kernel.from_logit(values)
+            return values, kernel.odds_of_logit(values)
         if self.clip is not None:
             values = np.clip(values, self.clip, 1.0 - self.clip)
-        return values, kernel.from_probability(values)
+        return values, kernel.odds_of_probability(values)
 
     def _score(self, rows: Rows) -> Scored:
         values, odds = self._odds(rows)
@@ -156,7 +156,7 @@ class Bernoulli(Predictions):
         certain = None
         if odds.m.min(initial=1.0) == 0.0:
             certain = np.isinf(values) if self.logits else odds.m == 0.0
-        s = kernel.rows(odds, agree, certain)
+        s = kernel.binary_scores(odds, agree, certain)
         predicted = np.where(values > 0.0, odds.M, odds.m) if self.logits else values
         return Scored(
             s.excess, s.varentropy, s.third_cumulant, s.surprisal, s.entropy,
@@ -169,7 +169,7 @@ class Bernoulli(Predictions):
         def at(beta: AnyArray | float) -> Cumulants:
             if np.min(beta) < 0.0 and odds.m.min() == 0.0 and not (self.logits and np.isfinite(values).all()):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
-            return Cumulants(*kernel.cumulants(odds, beta))
+            return Cumulants(*kernel.binary_cumulants(odds, beta))
 
         return at
 
@@ -177,7 +177,7 @@ class Bernoulli(Predictions):
         if min(betas) < 0.0:
             return super()._log_partitions(rows, betas)
         _, odds = self._odds(rows)
-        return np.stack([kernel.log_partition(odds, beta) for beta in betas])
+        return np.stack([kernel.binary_log_partition(odds, beta) for beta in betas])
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         values, odds = self._odds(rows)

@@ -10,7 +10,7 @@ import numpy as np
 from .._checks.arrays import bad_rows
 from .._checks.columns import spelled, steady, whole_number
 from .._checks.message import fail, show
-from .._kernels.categorical import EntropyEnds, Shown, bounds
+from .._kernels.classes import EntropyEnds, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._sums.looks import Look
 from .._sums.scored import Scored

@@ -13,7 +13,7 @@ from .._checks.class_columns import FromOne, class_outcomes, decimals_of, refuse
 from .._checks.classes import any_zero, clip_note, clip_value, one_form, outcome_column, probabilities, real_logits
 from .._checks.columns import spelled, steady
 from .._checks.message import fail
-from .._kernels import categorical as kernel
+from .._kernels import classes as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows
 from .._sums.causes import MOST_CLASSES, ClassSums

@@ -26,7 +26,7 @@ import numpy as np
 from scipy import optimize, special
 
 from .._checks.arrays import block
-from .._kernels.categorical import gap_moments
+from .._kernels.classes import gap_moments
 from .._sums.scored import known_surprisal
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import UnavailableError

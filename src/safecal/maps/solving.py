@@ -11,7 +11,7 @@ import numpy as np
 from scipy import optimize
 
 from .._checks.arrays import block
-from .._kernels.categorical import gap_moments
+from .._kernels.classes import gap_moments
 from .._types import AnyArray, FloatArray, IndexArray
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted
 
