@@ -1,15 +1,15 @@
-"""Two outcomes, one of them positive."""
+"""Two outcomes, one of them positive; and several labels a row, each of which has two."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import RowLabels, block, row_labels
-from .._checks.class_columns import decimals_of
+from .._checks.arrays import RowLabels, as_keys, block, row_labels, same_labels, same_rows
+from .._checks.class_columns import decimals_of, label_matrix, label_names, label_values
 from .._checks.classes import (
     binary_outcomes,
     clip_note,
@@ -19,7 +19,7 @@ from .._checks.classes import (
     probabilities,
     real_logits,
 )
-from .._checks.columns import spelled, steady
+from .._checks.columns import cluster_codes, spelled, steady, weights
 from .._checks.forecasts import Grid
 from .._checks.message import fail
 from .._kernels import classes as kernel
@@ -28,12 +28,12 @@ from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, co
 from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Mapped, Rows
+from .._types import AnyArray, ArrayLike, BinOn, BoolArray, By, FloatArray, IndexArray, Labels, Mapped, Rows
 from ..errors import OptionError, ShapeError, UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
-__all__ = ["Bernoulli", "bernoulli", "checked_binary"]
+__all__ = ["Bernoulli", "Labelled", "bernoulli", "checked_binary"]
 
 
 _LEAST_EXCESS = -float(special.lambertw(1.0 / math.e).real)
@@ -310,3 +310,60 @@ def checked_binary(
         return Bernoulli(happened, values, name == "logits", None, rows)
     clip = clip_value(clip, name, 2)
     return Bernoulli(happened, values, name == "logits", clip, rows, clip_note(clip))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Predictions of shape (n, L), row by row, and the names of the labels."""
+
+    predictions: Bernoulli
+    names: list[Hashable]
+    row_labels: RowLabels | None
+
+    @classmethod
+    def of(
+        cls,
+        y_true: Any,
+        y_prob: ArrayLike | None,
+        *,
+        logits: ArrayLike | None,
+        labels: Labels | None,
+        clip: float | None,
+        fewest: int = 2,
+    ) -> Self:
+        """Check matrices of outcomes and predictions; of a part of the rows, one is enough."""
+        rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
+        values, name = label_values(y_prob, logits)
+        happened = label_matrix(y_true, values.shape, name, fewest)
+        names = label_names(y_true, y_prob if logits is None else logits, labels, values.shape[1], name)
+        clip = clip_value(clip, name, 2)
+        columns = happened.reshape(-1), values.reshape(-1)
+        return cls(Bernoulli(*columns, name == "logits", clip, notes=clip_note(clip)), names, rows)
+
+    def beside(
+        self, by: By | None, cluster: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[dict[str, AnyArray], AnyArray, AnyArray | None]:
+        """Return the groups, the clusters and the weights of every label of every row."""
+        same_labels(self.row_labels, by=by, cluster=cluster, sample_weight=sample_weight)
+        count = len(self.names)
+        n = self.predictions.n // count
+        label = np.empty(count, dtype=object)
+        label[:] = self.names
+        groups = {"label": np.tile(label, n)}
+        for name, column in _columns(by).items():
+            if name == "label":
+                raise fail(OptionError, "by", "must not have a column `label`: that is what `by_label` adds",
+                           hint="name yours otherwise.")  # fmt: skip
+            values = as_keys(column, "by")
+            same_rows("by", len(values), n, "y_true")
+            groups[name] = np.repeat(values, count, axis=0)
+        row = np.arange(n) if cluster is None else cluster_codes(cluster, n)[1]
+        weight = weights(sample_weight, n)
+        return groups, np.repeat(row, count), None if weight is None else np.repeat(weight, count)
+
+
+def _columns(by: By | None) -> dict[str, ArrayLike]:
+    if by is None:
+        return {}
+    return dict(by) if isinstance(by, Mapping) else {str(getattr(by, "name", None) or "group"): by}

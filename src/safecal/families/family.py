@@ -177,18 +177,7 @@ class Family(ABC):
         return ()
 
     def room(self, weight: FloatArray | None) -> float | None:
-        """Sum the largest entropy that each row can have, where rows have different numbers of outcomes.
-
-        Parameters
-        ----------
-        weight : ndarray of shape (n,) or None
-            Weights of all rows.
-
-        Returns
-        -------
-        float or None
-            None where all rows have the same number of outcomes.
-        """
+        """Sum the largest entropy that each row can have, by the weights of all rows; None where all have the same."""
         return None
 
     @property
@@ -238,47 +227,17 @@ class Family(ABC):
     def gaps(self, rows: Rows) -> FloatArray:
         """Return how much less likely each other outcome is than the most likely one, where outcomes can be listed.
 
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
-
-        Returns
-        -------
-        ndarray of shape (rows, outcomes)
-            ``log p(most likely outcome) - log p(outcome)``; +inf where an outcome is impossible, and in the place of
-            the most likely one.
+        Of shape (rows, outcomes): ``log p(most likely outcome) - log p(outcome)``; +inf where an outcome is impossible,
+        and in the place of the most likely one.
         """
         raise UnavailableError(f"outcomes of {self.family} predictions cannot be listed.")
 
     def certain(self, rows: Rows) -> int:
-        """Count the rows that give some outcome a probability of exactly 0.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
-
-        Returns
-        -------
-        int
-            How many there are; 0 where outcomes cannot be listed.
-        """
+        """Count the rows that give some outcome a probability of exactly 0; none where outcomes cannot be listed."""
         return 0
 
     def decimals(self, rows: Rows) -> int:
-        """Tell to how many decimals the probabilities of some rows were rounded.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
-
-        Returns
-        -------
-        int
-            0 where they were not, or where there are none.
-        """
+        """Tell to how many decimals the probabilities of some rows were rounded; 0 where they were not."""
         return 0
 
     def quick_sums(
@@ -393,3 +352,25 @@ class Family(ABC):
             Their weights.
         """
         return self._score(rows), None if weight is None else block(weight, rows)
+
+    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
+        """Score some rows, and return what inference needs of them beside their sums.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        weight : ndarray of shape (n,) or None
+            Checked weights of all rows.
+
+        Returns
+        -------
+        scored : Scored
+            Columns of these rows.
+        weight : ndarray or None
+            Their weights.
+        spectral : Spectral
+            Their spectrum.
+        """
+        scored, w = self.weighted(rows, weight)
+        return scored, w, self.spectral(rows, scored, w)

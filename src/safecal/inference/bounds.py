@@ -21,8 +21,7 @@ from .._sums.nodes import Nodes
 from .._sums.tally import Tally
 from .._types import ArrayLike, Labels
 from ..errors import EmptyError, OptionError, UnavailableError, WeightError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions, family_named
+from ..families.predictions import Predictions, family_named, predictions_of
 from .clustered import ALIKE, ClusteredLaw, Rarity
 from .law import Law, StatesLaw, normal_score
 from .mistakes import clustered_ratios

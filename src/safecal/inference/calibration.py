@@ -14,8 +14,7 @@ from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, FloatArray, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions, family_named
+from ..families.predictions import Predictions, family_named, predictions_of
 from . import tails
 from .bounds import law_of
 from .clustered import ALIKE, ClusteredLaw, clusters_at_one

@@ -15,10 +15,9 @@ from .._checks.columns import weights
 from .._checks.message import Complaint, alike, fail, phrase, show, worded
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
-from ..families.bernoulli import Bernoulli
+from ..families.bernoulli import Bernoulli, Labelled
 from ..families.bounded import Bounded, bounded
 from ..families.categorical import Categorical
-from ..families.classifier import Labelled
 from ..families.ensemble import ensemble
 from ..families.forecasts import intervals, quantiles
 from ..families.predictions import Predictions, classifier

@@ -12,7 +12,7 @@ from .._sums.splits import Bins, Plan
 from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, By, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
-from ..families.classifier import Labelled
+from ..families.bernoulli import Labelled
 from ..families.predictions import Predictions, classifier
 from ..options import LimitOptions, Limits
 from ..slices.front_door import find_slices

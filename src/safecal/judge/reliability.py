@@ -18,8 +18,7 @@ from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
 from ..errors import UnavailableError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, predictions_of
 from ..inference.calibration import generator
 from ..inference.results import TestResult
 from .chance import ENOUGH, BinSums, SparseRows, ece_of_chance, null_ece
