@@ -21,17 +21,18 @@ from .._checks.forecasts import (
     unknown_distribution,
 )
 from .._checks.message import fail
+from .._kernels.ensemble import Moments
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import DrawColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import FormError, UnavailableError
-from .distributions import DensityLaw, Integral, adapt
+from .distributions import adapt
 from .ensemble import SEED, as_draw_columns, draws_kept, score_density_draws
 from .family import BLOCK, Cumulants, FamilyWords, Partition
 from .gaussian import Gaussian
-from .integrals import Moments, Quadrature
+from .integrals import DensityLaw, Integral, Quadrature
 from .predictions import Predictions
 
 __all__ = ["density", "offered_law", "unwrapped"]
