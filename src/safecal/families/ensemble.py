@@ -31,7 +31,7 @@ from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
-from .family import FamilyWords, Partition, Spectral
+from .family import FamilyWords, Spectral
 from .gaussian import Gaussian, states
 from .predictions import Predictions
 
@@ -93,30 +93,25 @@ class Ensemble(Predictions):
         return self.components
 
     def take(self, index: IndexArray) -> Self:
-        others = tuple(other.take(index) for other in self.others)
-        draw_scores = None if self.draw_scores is None else self.draw_scores[:, index]
-        pooled = None if self.pooled is None else self.pooled.take(index)
         return replace(
-            self, columns=self.columns[:, index], others=others, row_labels=None, draw_scores=draw_scores, pooled=pooled
-        )
+            self, columns=self.columns[:, index], others=tuple(other.take(index) for other in self.others),
+            row_labels=None, draw_scores=None if self.draw_scores is None else self.draw_scores[:, index],
+            pooled=None if self.pooled is None else self.pooled.take(index),
+        )  # fmt: skip
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
         if len({(part.components, part.look, len(part.others)) for part in parts}) > 1:
             return None
         others = [cls._joined(same_look) for same_look in zip(*(part.others for part in parts), strict=True)]
-        joined = np.concatenate([part.columns for part in parts], axis=1)
         scores = [part.draw_scores for part in parts if part.draw_scores is not None]
-        draw_scores = np.concatenate(scores, axis=1) if scores else None
         pools = [part.pooled for part in parts if part.pooled is not None]
         return replace(
-            parts[0],
-            columns=joined,
-            others=tuple(filter(None, others)),
-            row_labels=None,
-            draw_scores=draw_scores,
+            parts[0], columns=np.concatenate([part.columns for part in parts], axis=1),
+            others=tuple(filter(None, others)), row_labels=None,
+            draw_scores=np.concatenate(scores, axis=1) if scores else None,
             pooled=Gaussian._joined(pools) if pools else None,
-        )
+        )  # fmt: skip
 
     def _score(self, rows: Rows) -> Scored:
         excess, variance, third = self.columns[:3, rows]
@@ -137,16 +132,12 @@ class Ensemble(Predictions):
     def direction_columns(self, rows: Rows) -> DirectionColumns | None:
         return None if self.pooled is None else self.pooled.direction_columns(rows)
 
-    def _partition(self, rows: slice) -> Partition:
-        return _no_partition()
+    def _partition(self, rows: slice) -> NoReturn:
+        raise UnavailableError("log_partition does not exist for draws: they have no density of their own.")
 
     def __repr__(self) -> str:
         looks = " and ".join(part.look.name for part in (self, *self.others))
         return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} of {self.draws} draws ({looks})"
-
-
-def _no_partition() -> NoReturn:
-    raise UnavailableError("log_partition does not exist for draws: they have no density of their own.")
 
 
 @steady

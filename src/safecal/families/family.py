@@ -32,42 +32,18 @@ _FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc 
 @final
 @dataclass(frozen=True, slots=True)
 class FamilyWords:
-    """What people read of a family, in verdicts, reports and hints.
+    """What people read of a family, in verdicts, reports and hints."""
 
-    Attributes
-    ----------
-    kind : str
-        What is predicted; ``{classes}`` is how many classes there are.
-    scaled : str
-        What a temperature acts on.
-    alone : FamilyWords or None
-        What people read of predictions of one number, where that is something else.
-    root : bool
-        Whether ``scaled`` is off by the root of a temperature, and not by the temperature itself.
-    sense : {"large", "small", "sharp"}
-        What those are where the temperature is above 1: so many times too large, too small, or just too sharp.
-    right : str
-        What they are compared with, where they are so many times too large or too small.
-    call : str
-        Python that evaluates such predictions; ``{}`` stands for the options.
-    tempered : str
-        How a temperature that was fitted is put to use.
-    mends : str
-        What corrects such predictions, where no map of safecal does.
-    wrong : str
-        What is wrong where they are over-confident, in a sentence.
-    """
-
-    kind: str = ""
-    scaled: str = "densities"
-    sense: Literal["large", "small", "sharp"] = "sharp"
-    right: str = ""
-    call: str = "predictions.evaluate({})"
-    tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."
-    alone: FamilyWords | None = None
-    mends: str = ""
-    root: bool = False
-    wrong: str = ""
+    kind: str = ""  # what is predicted; ``{classes}`` is how many classes there are
+    scaled: str = "densities"  # what a temperature acts on
+    sense: Literal["large", "small", "sharp"] = "sharp"  # so many times too large or small, or just too sharp, above 1
+    right: str = ""  # what they are compared with, where they are so many times too large or too small
+    call: str = "predictions.evaluate({})"  # Python that evaluates such predictions; ``{}`` stands for the options
+    tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."  # how a fitted temperature is used
+    alone: FamilyWords | None = None  # what people read of predictions of one number, where that is something else
+    mends: str = ""  # what corrects such predictions, where no map of safecal does
+    root: bool = False  # whether ``scaled`` is off by the root of a temperature, and not by the temperature itself
+    wrong: str = ""  # what is wrong where they are over-confident, in a sentence
 
     def of(self, dimension: int) -> FamilyWords:
         """Return the words for predictions of that dimension."""

@@ -35,16 +35,20 @@ _LIKELIER = 2.0  # how much likelier a class is made than the one outside of it
 _ROUNDING = 1e-9  # a difference of two probabilities that is none
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class _Classes(Predictions):
     """Predictions that are scored as those of classes, under a name and words of their own."""
-
-    __slots__ = ()
 
     outcome: ClassVar[str] = "y_true"
     discrete: ClassVar[bool] = True
 
     coded: Bernoulli | Categorical
     widths: FloatArray
+    look: Look | None = None
+    row_labels: RowLabels | None = None
+
+    def take(self, index: IndexArray) -> Self:
+        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @property
     def n(self) -> int:
@@ -108,12 +112,6 @@ class Intervals(_Classes):
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("probability", "confidence", "entropy")
 
     coded: Bernoulli
-    widths: FloatArray
-    look: Look | None = None
-    row_labels: RowLabels | None = None
-
-    def take(self, index: IndexArray) -> Self:
-        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
@@ -140,12 +138,6 @@ class Quantiles(_Classes):
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("confidence", "entropy")
 
     coded: Categorical
-    widths: FloatArray
-    look: Look | None = None
-    row_labels: RowLabels | None = None
-
-    def take(self, index: IndexArray) -> Self:
-        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:

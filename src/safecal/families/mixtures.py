@@ -161,10 +161,8 @@ def _scored(
 
 
 METHODS = get_args(ParticleMethod)
-_MOST_BESIDE, _FEWEST_BESIDE = (
-    128,
-    8,
-)  # particles among which neighbours of the truth are looked for, beside the moments
+# Particles among which neighbours of the truth are looked for, beside the moments.
+_MOST_BESIDE, _FEWEST_BESIDE = 128, 8
 _SHAPELESS = (
     "Mean and covariance see no shape, and neighbours were not looked at, or too few particles hold most of the weight."
 )
