@@ -11,22 +11,7 @@ __all__ = ["narwhals", "polars", "pyarrow", "require", "show_versions", "version
 
 
 def require(module: str, need: str, extra: str) -> Any:
-    """Import a module, or say what to install.
-
-    Parameters
-    ----------
-    module : str
-        The module.
-    need : str
-        What it is needed for, as the beginning of a sentence that ends with the name of the library.
-    extra : str
-        The extra of safecal that installs it.
-
-    Returns
-    -------
-    module
-        What was imported.
-    """
+    """Import a module, or say which ``extra`` to install; ``need`` begins a sentence that ends with the library."""
     try:
         return import_module(module)
     except ImportError as error:

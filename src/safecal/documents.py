@@ -121,22 +121,7 @@ def _shown(value: Any) -> str:
 def read(
     kind: str, content: Any, fields: Mapping[str, FieldReader[Any]], later: Mapping[str, FieldReader[Any]] | None = None
 ) -> dict[str, Any]:
-    """Read a document of a kind: each of its fields, and no other.
-
-    Parameters
-    ----------
-    kind : str
-        As `document` was told it.
-    content : object
-        What may be such a document.
-    fields, later : mapping of names to readers
-        The fields that it has, and those that early documents do not.
-
-    Returns
-    -------
-    dict
-        What was read, by name.
-    """
+    """Read what may be a document of a kind: by name each of its fields, those that came ``later``, and no other."""
     if not isinstance(content, Mapping) or content.get("kind") != f"safecal.{kind}":
         other_kind = content.get("kind") if isinstance(content, Mapping) else type(content).__name__
         refuse(f"must be a safecal.{kind} document", other_kind)
@@ -357,15 +342,10 @@ def by_number(reader: FieldReader[T], size: int) -> FieldReader[dict[int, T]]:
     return checked
 
 
-def key(value: Any) -> Hashable:
+def key(value: Any, deep: int = _DEEPEST) -> Hashable:
     """Read the key of a group: text, a number, true or false, null, or a list of such, which is a tuple."""
-    return _key_of(value)
-
-
-def _key_of(value: Any, deep: int = _DEEPEST) -> Hashable:
-    """Read a key with so many lists inside each other, at most."""
     if isinstance(value, list) and deep:
-        return tuple(_key_of(item, deep - 1) for item in value)
+        return tuple(key(item, deep - 1) for item in value)
     if value is None or isinstance(value, str | bool) or (isinstance(value, int | float) and _shows(value)):
         return value
     refuse("must be text, a number, true, false, null, or a list of such", value)

@@ -104,24 +104,16 @@ def as_array(value: object, name: str) -> AnyArray:
     try:
         array = _tensor(value) if from_torch(value) else np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise fail(
-            ShapeError,
-            name,
-            "must be an array or a list of rows of equal length",
-            got=f"a {type(value).__name__} that NumPy cannot read",
-        ) from error
+        got = f"a {type(value).__name__} that NumPy cannot read"
+        raise fail(ShapeError, name, "must be an array or a list of rows of equal length", got=got) from error
     if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it: a float32, too
         array = array.astype(np.float32)
     if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:  # memory that was not NumPy's
         array = array.view(np.uint8) != 0
     if array.ndim == 0:
-        raise fail(
-            ShapeError,
-            name,
-            "must be a column of values, one for each row",
-            got=f"{show(array)} of type {type(value).__name__}",
-            hint=f"wrap one row in a list: `[{name}]`." if isinstance(value, int | float | str | np.generic) else None,
-        )
+        got = f"{show(array)} of type {type(value).__name__}"
+        hint = f"wrap one row in a list: `[{name}]`." if isinstance(value, int | float | str | np.generic) else None
+        raise fail(ShapeError, name, "must be a column of values, one for each row", got=got, hint=hint)
     return array
 
 
@@ -211,13 +203,8 @@ def not_empty(array: AnyArray, name: str) -> None:
 def same_rows(argument: str, rows: int, n: int, reference: str) -> None:
     """Require as many rows in ``argument`` as in ``reference``."""
     if rows != n:
-        raise fail(
-            ShapeError,
-            argument,
-            f"must have as many rows as `{reference}`",
-            got=f"{rows} and {n}",
-            hint="both must come from the same rows, in the same order.",
-        )
+        hint = "both must come from the same rows, in the same order."
+        raise fail(ShapeError, argument, f"must have as many rows as `{reference}`", got=f"{rows} and {n}", hint=hint)
 
 
 def slices(array: AnyArray) -> Iterator[slice]:
@@ -356,14 +343,9 @@ def _different_index(labels: RowLabels, name: str, index: Any) -> InputError:
     hint = f"if rows belong together by their position, pass `{name}.to_numpy()`."
     if known:
         hint = f"the labels are the same in another order: pass {picked}."
-    return bad_rows(
-        differ,
-        AlignmentError,
-        name,
-        rule,
-        got=lambda row: f"{show(a[row])} where `{reference}` has {show(b[row])}",
-        hint=hint,
-    )
+    row = int(differ.argmax())
+    got = f"{show(a[row])} where `{reference}` has {show(b[row])}"
+    return bad_rows(differ, AlignmentError, name, rule, got=got, hint=hint)
 
 
 def same_rows_of_both(a: RowLabels | None, b: RowLabels | None) -> None:
@@ -381,11 +363,7 @@ def same_outcomes(a: AnyArray, b: AnyArray, name: str) -> None:
         raise fail(ShapeError, "b", f"must have a `{name}` of the same shape as `a`", got=got)
     differ = (a != b).reshape(len(a), -1).any(axis=1)
     if differ.any():
-        raise bad_rows(
-            differ,
-            LabelError,
-            "b",
-            f"must have the same `{name}` as `a`",
-            got=lambda row: f"{show(b[row])} where `a` has {show(a[row])}",
-            hint="give both the same rows in the same order, and the same `pos_label`, or columns in the same order.",
-        )
+        row = int(differ.argmax())
+        got = f"{show(b[row])} where `a` has {show(a[row])}"
+        hint = "give both the same rows in the same order, and the same `pos_label`, or columns in the same order."
+        raise bad_rows(differ, LabelError, "b", f"must have the same `{name}` as `a`", got=got, hint=hint)

@@ -53,14 +53,10 @@ def row_sums(array: AnyArray, name: str, original: Any = None) -> None:
             worst, at = float(sums[farthest] - 1.0), part.start + farthest
     if count:
         raise fail(
-            NormalisationError,
-            name,
-            f"must sum to 1 in each row, within {tolerance:.3g}",
-            got=f"{1.0 + worst:.9g} (off by {worst:+.3g}, the farthest)",
-            place=f"row {at}",
-            count=(count, array.shape[0]),
-            hint=_sum_hint(array, name, original, worst, at),
-        )
+            NormalisationError, name, f"must sum to 1 in each row, within {tolerance:.3g}",
+            got=f"{1.0 + worst:.9g} (off by {worst:+.3g}, the farthest)", place=f"row {at}",
+            count=(count, array.shape[0]), hint=_sum_hint(array, name, original, worst, at),
+        )  # fmt: skip
 
 
 def _sum_hint(array: AnyArray, name: str, original: Any, worst: float, at: int) -> str:

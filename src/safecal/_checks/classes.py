@@ -37,13 +37,8 @@ def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArr
     """Return the one form that was given, and its name."""
     value, name = (y_prob, "y_prob") if logits is None else (logits, "logits")
     if value is None or (y_prob is not None and logits is not None):
-        raise fail(
-            FormError,
-            "y_prob",
-            "or `logits` must be given, exactly one of them",
-            got="neither" if value is None else "both",
-            hint=phrase("a form"),
-        )
+        rule, got = "or `logits` must be given, exactly one of them", "neither" if value is None else "both"
+        raise fail(FormError, "y_prob", rule, got=got, hint=phrase("a form"))
     array = as_numbers(value, name)
     not_empty(array, name)
     return array, name
@@ -59,20 +54,16 @@ def refuse_arrays(source: str, **arrays: Any) -> None:
 
 def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any = None) -> bool:
     """Tell whether there is one value a row, or one a class; refuse other shapes and the labels of the other one."""
-    rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-    if values.ndim == 2 and values.shape[1] == 1:
-        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`."
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 1):
+        rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
+        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`." if values.ndim == 2 else None
         raise fail(ShapeError, name, rule, got=f"shape {values.shape}", hint=hint)
-    if values.ndim not in (1, 2):
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
     if values.ndim == 1 and labels is not None:
-        hint = phrase("names of columns")
-        raise fail(OptionError, "labels", phrase("names columns"), got=phrase("a value a row", name=name),
-                   hint=hint)  # fmt: skip
+        rule, got = phrase("names columns"), phrase("a value a row", name=name)
+        raise fail(OptionError, "labels", rule, got=got, hint=phrase("names of columns"))
     if values.ndim == 2 and pos_label is not None:
-        hint = phrase("one column")
-        raise fail(OptionError, "pos_label", phrase("belongs to one"),
-                   got=phrase("a value a class", name=name, shape=values.shape), hint=hint)  # fmt: skip
+        rule, got = phrase("belongs to one"), phrase("a value a class", name=name, shape=values.shape)
+        raise fail(OptionError, "pos_label", rule, got=got, hint=phrase("one column"))
     return values.ndim == 1
 
 
@@ -129,15 +120,13 @@ def real_logits(array: AnyArray, name: str) -> bool:
             rule = "must be finite or -inf"
             raise refuse(array, name, np.isposinf, RangeError, rule, "a +inf logit has no softmax.")
         if array.ndim == 2 and low == -np.inf and bool((values.max(axis=1) == -np.inf).any()):
-            raise refuse(
-                array,
-                name,
-                lambda x: np.broadcast_to((x.max(axis=1) == -np.inf)[:, None], x.shape),
-                RangeError,
-                "must have a finite value in each row",
-                "a row of nothing but -inf gives no class a probability.",
-            )
+            hint = "a row of nothing but -inf gives no class a probability."
+            raise refuse(array, name, _nothing_finite, RangeError, "must have a finite value in each row", hint)
     return infinite
+
+
+def _nothing_finite(rows: AnyArray) -> BoolArray:
+    return np.broadcast_to((rows.max(axis=1) == -np.inf)[:, None], rows.shape)
 
 
 def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
@@ -285,13 +274,8 @@ def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
     if len(others) > 1:
         if not positive.any():
             raise never_occurs(pos_label, list(map(show, others)))
-        raise fail(
-            LabelError,
-            "y_true",
-            phrase("one other label", label=show(pos_label)),
-            got=f"{len(others)} others: {', '.join(map(show, others[:5]))}",
-            hint=phrase("a column a class"),
-        )
+        rule, got = phrase("one other label", label=show(pos_label)), ", ".join(map(show, others[:5]))
+        raise fail(LabelError, "y_true", rule, got=f"{len(others)} others: {got}", hint=phrase("a column a class"))
     return positive
 
 
@@ -346,13 +330,7 @@ def clip_value(clip: Any, name: str, classes: int) -> float | None:
     if clip is None:
         return None
     if name != "y_prob":
-        raise fail(
-            FormError,
-            "clip",
-            "applies to `y_prob` only",
-            got=f"`{name}`",
-            hint=phrase("nothing to clip"),
-        )
+        raise fail(FormError, "clip", "applies to `y_prob` only", got=f"`{name}`", hint=phrase("nothing to clip"))
     if not isinstance(clip, int | float | np.number) or not 0.0 < clip < 1.0 / classes:
         raise fail(RangeError, "clip", f"must lie strictly between 0 and 1/{classes}", got=show(clip))
     if not clips_little(float(clip), classes):

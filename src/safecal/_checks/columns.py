@@ -81,13 +81,8 @@ def _keys_of_column(column: ArrayLike, name: str, n: int, reference: str) -> tup
     """Return the distinct values of a column in order, and for each row the place of its value among them."""
     values = as_keys(column, name)
     if values.ndim != 1:
-        raise fail(
-            ShapeError,
-            name,
-            "must be one key for each row, shape (n,)",
-            got=f"shape {values.shape}",
-            hint='group by several columns with a mapping: `by={"site": site, "year": year}`.',
-        )
+        hint = 'group by several columns with a mapping: `by={"site": site, "year": year}`.'
+        raise fail(ShapeError, name, "must be one key for each row, shape (n,)", got=f"shape {values.shape}", hint=hint)
     same_rows(name, len(values), n, reference)
     if values.dtype.kind in "biuU":
         distinct, codes = numbered(values)

@@ -37,8 +37,11 @@ def true_states(x: AnyArray, kept: tuple[int, ...] | None) -> FloatArray:
     return np.asarray(x, dtype=np.float64).reshape(len(x), -1)
 
 
-def unit_weights(weight: AnyArray, name: str, word: str) -> FloatArray:
-    """Require each line of weights to be finite, not negative and to sum to one; ``word`` is what is weighed."""
+def _unit_weights(weight: AnyArray, name: str, word: str, start: int = 0) -> FloatArray:
+    """Require each line of weights to be finite, not negative and to sum to one.
+
+    ``word`` is what is weighed; of particles these may be some rows alone, from ``start`` on.
+    """
     w = np.asarray(weight, dtype=np.float64)
     for bad, error, rule in (
         (np.isnan(w), MissingValueError, "must not be NaN"),
@@ -47,14 +50,16 @@ def unit_weights(weight: AnyArray, name: str, word: str) -> FloatArray:
     ):
         if bad.any():
             row, k = (int(i) for i in np.argwhere(bad)[0])
-            raise fail(error, name, rule, got=show(w[row, k]), place=f"row {row}, {word} {k}")
+            raise fail(error, name, rule, got=show(w[row, k]), place=f"row {start + row}, {word} {k}")
     total = w.sum(axis=1)
     eps = float(np.finfo(weight.dtype).eps) if weight.dtype.kind == "f" else 0.0
     off = ~(np.abs(total - 1.0) <= max(1e-6, w.shape[1] * eps))
     if off.any():
         rule = "must sum to one in each row"
         hint = f"pass `{name} / {name}.sum(axis=-1, keepdims=True)` if that is meant."
-        raise bad_rows(off, NormalisationError, name, rule, got=lambda row: show(total[row]), hint=hint)
+        row, counted = int(off.argmax()), (int(off.sum()), len(off)) if word == "component" else None
+        got, place = show(total[row]), f"row {start + row}"
+        raise fail(NormalisationError, name, rule, got=got, place=place, count=counted, hint=hint)
     return w
 
 
@@ -67,7 +72,7 @@ def component_weights(weight: ArrayLike, n: int) -> FloatArray:
     w = w.reshape(-1, w.shape[-1])
     if len(w) != 1:
         same_rows("weight", len(w), n, "x_true")
-    return unit_weights(w, "weight", "component")
+    return _unit_weights(w, "weight", "component")
 
 
 def component_means(
@@ -262,16 +267,7 @@ def _checked_cloud(
         return Cloud(start, x, np.full(x.shape[:2], 1.0 / x.shape[1]))
     if name == "log_weight":
         return Cloud(start, x, _from_logs(start, weight))
-    try:
-        return Cloud(start, x, unit_weights(weight, name, "particle"))
-    except InputError as error:
-        raise _shifted(error, start) from None
-
-
-def _shifted(error: InputError, start: int) -> InputError:
-    row, _, rest = error.complaint.place.partition(",")
-    where = f"row {int(row.split()[-1]) + start}{',' + rest if rest else ''}"
-    return worded(error, replace(error.complaint, place=where, count=None))
+    return Cloud(start, x, _unit_weights(weight, name, "particle", start))
 
 
 def _from_logs(start: int, log_weight: AnyArray) -> FloatArray:

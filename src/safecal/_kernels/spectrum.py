@@ -57,21 +57,11 @@ def top_moments(confidence: FloatArray, correct: BoolArray) -> FloatArray:
 
 
 def cell_moments(L: FloatArray, wrong: BoolArray, positive: BoolArray) -> FloatArray:
-    """Sum rows by cell: ``n``, and the sums of ``d``, ``d**2`` and ``d**3``.
+    """Sum rows by cell: ``n``, and the sums of ``d``, ``d**2`` and ``d**3``, of shape (CELLS, 2, 2, 4).
 
-    Parameters
-    ----------
-    L : ndarray of shape (n,)
-        Log-odds of the likelier outcome: finite, not negative.
-    wrong : ndarray of shape (n,)
-        Whether the other one happened.
-    positive : ndarray of shape (n,)
-        Whether the likelier outcome is the positive one.
-
-    Returns
-    -------
-    ndarray of shape (CELLS, 2, 2, 4)
-        By cell, by wrong, by positive. The last cell keeps the mean alone: squares of its log-odds may overflow.
+    ``L`` are log-odds of the likelier outcome, finite and not negative, ``wrong`` tells whether the other one happened,
+    and ``positive`` whether the likelier one is the positive one; sums are by cell, by wrong, by positive. The last
+    cell keeps the mean alone: squares of its log-odds may overflow.
     """
     cell = cell_numbers(L)
     d = L - CENTRES[cell]
@@ -137,18 +127,10 @@ NODES = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 def node_rows(gaps: FloatArray) -> FloatArray:
-    """Return R and its first three derivatives at each node, for each row.
+    """Return R and its first three derivatives for each row: by node, by derivative, (5, 4, n).
 
-    Parameters
-    ----------
-    gaps : ndarray of shape (n, K)
-        How much less likely each other outcome is than the most likely one, in nats; +inf where it is impossible, and
-        in the place of the most likely one, if that has a place.
-
-    Returns
-    -------
-    ndarray of shape (5, 4, n)
-        By node, by derivative.
+    ``gaps`` (n, K) say how much less likely each other outcome is than the most likely one, in nats; +inf where it is
+    impossible, and in the place of the most likely one, if that has a place.
     """
     w = np.exp(-NODES[0] * gaps)
     g = np.where(np.isinf(gaps), 0.0, gaps)

@@ -371,11 +371,7 @@ def predictions_of(
         refuse_arrays("predictions", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
         return y_true
     if y_prob is None and logits is None:
-        raise fail(
-            FormError,
-            "y_true",
-            f"must be predictions{also}, or outcomes beside `y_prob` or `logits`",
-            got=f"a {type(y_true).__name__} alone",
-            hint="pass `y_true, y_prob`, or predictions such as `safecal.gaussian(x_true, mean, cov=cov)`.",
-        )
+        rule = f"must be predictions{also}, or outcomes beside `y_prob` or `logits`"
+        hint = "pass `y_true, y_prob`, or predictions such as `safecal.gaussian(x_true, mean, cov=cov)`."
+        raise fail(FormError, "y_true", rule, got=f"a {type(y_true).__name__} alone", hint=hint)
     return classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
