@@ -236,17 +236,13 @@ numbers = between(infinite=True, missing=True)  # what `number` writes
 LEVEL = between(0.0, 1.0, inside=True)
 
 
-def count(least: int = 0, most: int = LARGEST_COUNT) -> FieldReader[int]:
+def count(least: int = 0) -> FieldReader[int]:
     """Return the reader of a whole number."""
-    rule = (
-        f"must be a whole number of at least {least}"
-        if most == LARGEST_COUNT
-        else f"must be a whole number {least} to {most}"
-    )
+    rule = f"must be a whole number of at least {least}"
 
     def reader(value: Any) -> int:
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        if isinstance(value, bool) or not whole or not least <= value <= most:
+        if isinstance(value, bool) or not whole or not least <= value <= LARGEST_COUNT:
             refuse(rule, value)
         return int(value)
 
@@ -342,10 +338,14 @@ def by_number(reader: FieldReader[T], size: int) -> FieldReader[dict[int, T]]:
     return checked
 
 
-def key(value: Any, deep: int = _DEEPEST) -> Hashable:
+def key(value: Any) -> Hashable:
     """Read the key of a group: text, a number, true or false, null, or a list of such, which is a tuple."""
+    return _key_of(value)
+
+
+def _key_of(value: Any, deep: int = _DEEPEST) -> Hashable:
     if isinstance(value, list) and deep:
-        return tuple(key(item, deep - 1) for item in value)
+        return tuple(_key_of(item, deep - 1) for item in value)
     if value is None or isinstance(value, str | bool) or (isinstance(value, int | float) and _shows(value)):
         return value
     refuse("must be text, a number, true, false, null, or a list of such", value)

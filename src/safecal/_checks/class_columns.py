@@ -259,8 +259,9 @@ def refuse_other_order(frame: Any, labels: Any, name: str) -> None:
 
     ``labels`` are the names of the classes, in their order; None where outcomes are their numbers.
     """
-    names = _column_names(frame)
-    if not names or not all(isinstance(column, str) for column in names):
+    columns = _column_names(frame)
+    names = [column for column in columns if isinstance(column, str)]
+    if not names or len(names) < len(columns):
         return
     if labels is None:
         refuse_reversed(names, name)

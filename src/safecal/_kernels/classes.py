@@ -127,13 +127,17 @@ class ClassScores(NamedTuple):
     nodes: FloatArray | None = None  # as `node_rows` gives them, where they were asked for and the kernel is there
 
 
+def _scores(columns: FloatArray, top: IndexArray, nodes: FloatArray | None) -> ClassScores:
+    excess, varentropy, third, surprisal, entropy, brier, confidence = columns
+    return ClassScores(excess, varentropy, third, surprisal, entropy, brier, confidence, top, nodes)
+
+
 def from_probabilities(p: AnyArray, y: IndexArray, nodes: bool = False) -> ClassScores:
     """Return the per-row numbers of an (n, K) block of probabilities, used as given."""
     scored = class_scores(floats(p), y, logits=False, nodes=nodes) if available() else None
     if scored is None:
         return _from_probabilities(np.ascontiguousarray(p, dtype=np.float64), y)
-    columns, top, at_nodes = scored
-    return ClassScores(*columns, top, at_nodes)
+    return _scores(*scored)
 
 
 def _from_probabilities(p: FloatArray, y: IndexArray) -> ClassScores:
@@ -169,8 +173,7 @@ def from_logits(z: AnyArray, y: IndexArray, infinite: bool, nodes: bool = False)
     scored = class_scores(floats(z), y, logits=True, nodes=nodes) if available() else None
     if scored is None:
         return _from_logits(np.ascontiguousarray(z, dtype=np.float64), y, infinite)
-    columns, top, at_nodes = scored
-    return ClassScores(*columns, top, at_nodes)
+    return _scores(*scored)
 
 
 def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> ClassScores:

@@ -93,8 +93,9 @@ class Bounded(Predictions):
     def _partition(self, rows: slice) -> NoReturn:
         raise UnavailableError("log_partition is not known where only the most likely outcomes are.")
 
-    def __repr__(self) -> str:
-        return f"bounded predictions: {self.n} {'row' if self.n == 1 else 'rows'} of {self.vocabulary} tokens"
+    @property
+    def _remark(self) -> str:
+        return f" of {self.vocabulary} tokens"
 
 
 def refuse_generated(text: object) -> None:

@@ -194,9 +194,9 @@ class Density(Predictions):
 
         return at
 
-    def __repr__(self) -> str:
-        method = self.method if self.draws is None else f"{self.method}: {self.draws}"
-        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} ({method})"
+    @property
+    def _remark(self) -> str:
+        return f" ({self.method})" if self.draws is None else f" ({self.method}: {self.draws})"
 
 
 class _DrawMoments(NamedTuple):

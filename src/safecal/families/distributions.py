@@ -173,7 +173,7 @@ def _new_style_law(dist: Any, x: FloatArray) -> DensityLaw:
     if discrete:
         low, high = map(_floats, dist.support())
         return DensityLaw(name, quiet, draw, (Summation(name, rows, quiet, low, high, _floats(dist.icdf(0.5))),))
-    integrals = (*_new_style_formula(dist), Quadrature(name, rows, _quantiles(dist), np.zeros(1)))
+    integrals: tuple[Integral, ...] = (*_new_style_formula(dist), Quadrature(name, rows, _quantiles(dist), np.zeros(1)))
     return DensityLaw(name, quiet, draw, integrals)
 
 

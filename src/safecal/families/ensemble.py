@@ -135,9 +135,9 @@ class Ensemble(Predictions):
     def _partition(self, rows: slice) -> NoReturn:
         raise UnavailableError("log_partition does not exist for draws: they have no density of their own.")
 
-    def __repr__(self) -> str:
-        looks = " and ".join(part.look.name for part in (self, *self.others))
-        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} of {self.draws} draws ({looks})"
+    @property
+    def _remark(self) -> str:
+        return f" of {self.draws} draws ({' and '.join(part.look.name for part in (self, *self.others))})"
 
 
 @steady

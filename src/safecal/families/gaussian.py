@@ -158,14 +158,19 @@ class Gaussian(Predictions):
         """Return the true states less the means, (n, d); those of angles are wrapped."""
         return kernel.wrap((block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, self.dimension), self.angles)
 
+    def _given(self, rows: Rows) -> AnyArray:
+        """Return the matrices of some rows as they were given; the one of all rows, where they share it."""
+        return self.spread if self.shared is not None else block(self.spread, rows)
+
     def precisions(self, rows: Rows) -> FloatArray:
         """Return the inverses of the covariances, (n, d, d) or (1, d, d)."""
         if self.form in ("std", "var"):
             deviation = np.atleast_2d(self._deviations(rows)) * np.ones(self.dimension)
             return np.asarray(np.eye(self.dimension) / np.square(deviation)[:, None, :])
-        matrices = _mirrored(self.spread if self.shared is not None else block(self.spread, rows))
+        given = self._given(rows)
+        matrices = _mirrored(given)
         if self.form == "chol":
-            lower = np.tril(self.spread if self.shared is not None else block(self.spread, rows))
+            lower = np.tril(given)
             matrices = lower @ np.swapaxes(lower, -1, -2)
         whole = matrices if self.form == "precision" else np.linalg.inv(matrices)
         return np.asarray(whole if whole.ndim == 3 else whole[None])
@@ -219,7 +224,7 @@ class Gaussian(Predictions):
         """Return errors over the deviations of their axes, solved by the factor of their correlations, and that."""
         factor = np.eye(self.dimension)[None]
         if self.form not in ("std", "var"):
-            matrices = self.spread if self.shared is not None else block(self.spread, rows)
+            matrices = self._given(rows)
             if self.form != "chol":
                 inverse = self.form == "precision"
                 matrices = np.linalg.cholesky(np.linalg.inv(_mirrored(matrices)) if inverse else matrices)
@@ -238,7 +243,7 @@ class Gaussian(Predictions):
             per_row = self.spread.shape == self.x_true.shape
             spread = block(self.spread, rows).reshape(-1, self.dimension) if per_row else self.spread
             return np.asarray(spread if self.form == "std" else np.sqrt(spread), dtype=np.float64)
-        matrices = self.spread if self.shared is not None else block(self.spread, rows)
+        matrices = self._given(rows)
         if self.form == "chol":
             return np.asarray(np.sqrt((np.asarray(matrices, dtype=np.float64) ** 2).sum(axis=-1)))
         whole = np.linalg.inv(_mirrored(matrices)) if self.form == "precision" else matrices
@@ -282,9 +287,9 @@ class Gaussian(Predictions):
         order = spread_cells(scored.entropy, self.dimension)
         return Spectral(None, lambda: Near(half / betas, half / betas**2), order)
 
-    def __repr__(self) -> str:
-        method = "" if self.method is None else f" ({self.method})"
-        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'}{method}"
+    @property
+    def _remark(self) -> str:
+        return "" if self.method is None else f" ({self.method})"
 
 
 @steady

@@ -308,8 +308,13 @@ class Predictions(Family):
 
         return evaluate_predictions(self, **options)
 
+    @property
+    def _remark(self) -> str:
+        """What stands behind the number of rows."""
+        return ""
+
     def __repr__(self) -> str:
-        return f"{self.family} predictions: {self.n} rows"
+        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'}{self._remark}"
 
 
 def family_named(name: str) -> type[Predictions]:
