@@ -35,6 +35,7 @@ from .predictions import Predictions
 __all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
+_COLUMNS = ("x_true", "mean", "spread")
 _ALIKE = ("form", "angles", "method", "parts", "seen", "axis_names")  # of states that can be put under each other
 
 Parts = tuple[tuple[Look, tuple[int, ...]], ...]
@@ -128,9 +129,7 @@ class Gaussian(Predictions):
         forms = {(part.x_true.shape[1:], *(getattr(part, name) for name in _ALIKE)) for part in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
-        x_true, mean, spread = (
-            np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
-        )
+        x_true, mean, spread = (np.concatenate([getattr(p, name) for p in parts]) for name in _COLUMNS)
         beside = tuple(looks[0].concatenate(looks) for looks in zip(*(part.beside for part in parts), strict=True))
         return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, beside=beside)
 
@@ -179,7 +178,7 @@ class Gaussian(Predictions):
         d = self.dimension
         residual = self.errors(rows)
         if self.form in ("std", "var"):
-            per_row = self.spread.shape == self.x_true.shape
+            per_row = self._spread_by_row
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
             return kernel.nees_from_std(residual, spread if self.form == "std" else np.sqrt(spread))
         matrices = block(self.spread, rows) if self.shared is None else self.shared
@@ -240,8 +239,7 @@ class Gaussian(Predictions):
     def _deviations(self, rows: Rows) -> FloatArray:
         """Return the standard deviation of each axis, the others integrated out: (d,) or (n, d)."""
         if self.form in ("std", "var"):
-            per_row = self.spread.shape == self.x_true.shape
-            spread = block(self.spread, rows).reshape(-1, self.dimension) if per_row else self.spread
+            spread = block(self.spread, rows).reshape(-1, self.dimension) if self._spread_by_row else self.spread
             return np.asarray(spread if self.form == "std" else np.sqrt(spread), dtype=np.float64)
         matrices = self._given(rows)
         if self.form == "chol":
@@ -374,13 +372,7 @@ def gaussian(
     return Gaussian(x, m, form, matrices, shared, wrapped, None, rows)
 
 
-def states(
-    x_true: AnyArray,
-    mean: AnyArray,
-    cov: AnyArray,
-    method: str | None = None,
-    parts: Parts = (),
-) -> Gaussian:
+def states(x_true: AnyArray, mean: AnyArray, cov: AnyArray, method: str | None = None, parts: Parts = ()) -> Gaussian:
     """Return states that were checked already, with a covariance each or one for all."""
     shared = np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if cov.ndim == 2 else None
     return Gaussian(x_true, mean, "cov", cov, shared, method=method, parts=parts)
