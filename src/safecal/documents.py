@@ -160,19 +160,17 @@ def _fields(
     if unknown:
         hint = "it was changed by hand, or written by a newer release of safecal."
         refuse(f"must be {what}; this release knows no field {_shown(unknown[0])} of it", hint=hint)
-    return _read_each((name, reader, content[name]) for name, reader in {**fields, **later}.items() if name in content)
-
-
-def _read_each(values: Iterable[tuple[str, FieldReader[T], Any]]) -> dict[str, T]:
-    """Read values by name; a complaint says which it is about."""
-    items: dict[str, T] = {}
+    values: dict[str, Any] = {}
     name = ""
     try:
-        for name, reader, value in values:
-            items[name] = reader(value)
+        for name, reader in fields.items():
+            values[name] = reader(content[name])
+        for name, reader in later.items():
+            if name in content:
+                values[name] = reader(content[name])
     except SafecalError as error:
         raise _within(name, error) from error.__cause__
-    return items
+    return values
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -314,7 +312,14 @@ def mapping_of(reader: FieldReader[T]) -> FieldReader[dict[str, T]]:
     def checked(value: Any) -> dict[str, T]:
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
             refuse("must be an object", value)
-        return _read_each((name, reader, item) for name, item in value.items())
+        items: dict[str, T] = {}
+        name = ""
+        try:
+            for name, item in value.items():
+                items[name] = reader(item)
+        except SafecalError as error:
+            raise _within(name, error) from error.__cause__
+        return items
 
     return checked
 
