@@ -12,7 +12,7 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, group_codes, same_labels, spelled, weights, whole_number
+from .._checks.columns import choice, spelled, whole_number
 from .._checks.maps import between, refused, yes_or_no
 from .._steady import steady
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
@@ -22,14 +22,12 @@ from ..families.predictions import Predictions
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions
 from ..options import LimitOptions
-from .affine import Affine, Vector
-from .base import FitRows, Grouping, Map
-from .plain import Identity
+from .base import FitRows, Grouping, Map, checked_rows
+from .classes import Affine, Beta, Isotonic, Vector
 from .result import Candidate, Recalibration
-from .safe import PLAIN_MAPS, Safe, cross_fitted, folds_of, from_dict
+from .safe import PLAIN_MAPS, Identity, Safe, cross_fitted, folds_of, from_dict
 from .states import Axes
 from .temperature import SafeTemperature, Temperature
-from .two_classes import Beta, Isotonic
 
 __all__ = [
     "Affine",
@@ -147,15 +145,11 @@ def recalibrate(
     yes_or_no(safe, "safe")
     between(alpha, "alpha", 0.0, 0.5)
     whole_number(folds, "folds", 2)
-    same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, by=by)
-    n, reference = predictions.n, predictions.outcome
-    codes = None if cluster is None else clusters(cluster, n, reference)[0]
-    rows = FitRows(predictions, weights(sample_weight, n, reference), codes)
-    grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
+    rows, grouping = checked_rows(predictions, sample_weight, by, cluster)
     before = evaluate_predictions(predictions, by=by, cluster=cluster, sample_weight=sample_weight, **limits)
     names = _candidate_names(predictions) if method == "auto" else list(dict.fromkeys(("identity", method)))
-    if n < _FEWEST and method == "auto":
-        count = "1 row is" if n == 1 else f"{n} rows are"
+    if rows.n < _FEWEST and method == "auto":
+        count = "1 row is" if rows.n == 1 else f"{rows.n} rows are"
         return _leave_as_they_are(before, [], f"{count} too few to try maps on; {_FEWEST} are needed", rows)
     fold = folds_of(rows, folds)
     trials = [
