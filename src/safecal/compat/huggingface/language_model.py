@@ -23,7 +23,7 @@ from ...inputs.tokens import position_groups
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
 from ...report.page import MarkedText
-from .cache import resume
+from .data import resume
 from .model import CausalModel
 
 __all__ = ["LanguageModelRun", "run_language_model"]
