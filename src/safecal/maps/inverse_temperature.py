@@ -37,17 +37,9 @@ from ..inference.clustered import ALIKE, ClusterSums, Rarity, rarest_half
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
 
 __all__ = [
-    "FEWEST",
-    "FEWEST_IN_GROUP",
-    "ClusteredRows",
-    "Refusal",
-    "TemperedRows",
-    "effective_rows",
-    "likeliest_beta",
-    "safe_beta",
-    "temper",
-    "why_unfit",
-]
+    "FEWEST", "FEWEST_IN_GROUP", "ClusteredRows", "Refusal", "TemperedRows", "effective_rows", "likeliest_beta",
+    "safe_beta", "temper", "why_unfit",
+]  # fmt: skip
 
 FEWEST = 10  # rows below which no temperature is fitted
 FEWEST_IN_GROUP = 30  # rows below which a group has none of its own

@@ -3,7 +3,7 @@
 That temperature is found on predictions that were recalibrated by maps fitted to other rows. Any map is read here, too.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -255,38 +255,33 @@ def cross_fitted(map_: Map, rows: FitRows, grouping: Grouping | None, fold: Inde
             "all rows are in one fold, so that none are left to fit a map to",
             "there must be at least two rows or clusters.",
         )
-    if p.mapped == "states":
-        return _cross_fitted_states(map_, rows, grouping, fold, folds)
-    if p.mapped != "classes":
+    if p.mapped not in ("states", "classes"):
         raise UnavailableError(f"{p.family} predictions cannot be fitted in part.\n\nHint: use `SafeTemperature`.")
-    z, keys = log_values_of(p), (None,) if grouping is None else grouping.keys
+    keys = (None,) if grouping is None else grouping.keys
+    fold_maps = _fold_maps(map_, rows, grouping, fold, folds)
+    if isinstance(p, Gaussian):
+        bias, factor = np.zeros((rows.n, p.dimension)), np.ones((rows.n, p.dimension))
+        for inside, codes, fold_map in fold_maps:
+            for code, key in enumerate(keys):
+                own = inside if codes is None else inside[codes == code]
+                bias[own], factor[own] = fold_map._axes(key)
+        return moved_states(p, bias, factor)
+    z = log_values_of(p)
     mapped = np.empty_like(z)
-    for k in folds:
-        inside = np.flatnonzero(fold == k)
-        fold_map = _fit_without_fold(map_, rows, grouping, fold, k)
-        codes = None if grouping is None else grouping.codes[inside]
+    for inside, codes, fold_map in fold_maps:
         mapped[inside] = by_group([fold_map._steps(key) for key in keys], z[inside], codes)
     return p.with_logits(two_columns(mapped) if mapped.ndim == 1 and not p.has_odds else mapped)
 
 
-def _cross_fitted_states(
+def _fold_maps(
     map_: Map, rows: FitRows, grouping: Grouping | None, fold: IndexArray, folds: list[int]
-) -> Predictions:
-    p = rows.predictions
-    assert isinstance(p, Gaussian)
-    bias, factor = np.zeros((rows.n, p.dimension)), np.ones((rows.n, p.dimension))
+) -> Iterator[tuple[IndexArray, IndexArray | None, Map]]:
+    """Yield the rows of each fold, their groups, and the map that was fitted to the other folds."""
     for k in folds:
-        fold_map = _fit_without_fold(map_, rows, grouping, fold, k)
-        for code, key in enumerate((None,) if grouping is None else grouping.keys):
-            inside = fold == k if grouping is None else (fold == k) & (grouping.codes == code)
-            if inside.any():
-                bias[inside], factor[inside] = fold_map._axes(key)
-    return moved_states(p, bias, factor)
-
-
-def _fit_without_fold(map_: Map, rows: FitRows, grouping: Grouping | None, fold: IndexArray, k: int) -> Map:
-    others = np.flatnonzero(fold != k)
-    return map_._similar_copy()._fit_checked(rows.take(others), None if grouping is None else grouping.take(others))
+        inside, others = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        other_groups = None if grouping is None else grouping.take(others)
+        fold_map = map_._similar_copy()._fit_checked(rows.take(others), other_groups)
+        yield inside, None if grouping is None else grouping.codes[inside], fold_map
 
 
 def kind_of(document: Any) -> str:
