@@ -16,17 +16,6 @@ __all__ = ["BinaryCalibration", "BinaryECD", "MulticlassCalibration", "Multiclas
 class _Binary(Calibration):
     family = "bernoulli"
 
-    def __init__(
-        self,
-        *,
-        from_logits: bool,
-        bins: int | Bins = 10,
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(bins, from_logits, 2, ignore_index, validate_args, **kwargs)
-
     def _rows(self, preds: Any, target: Any) -> tuple[Any, Any]:
         return binary_rows(preds, target)
 
@@ -44,8 +33,10 @@ class _Multiclass(Calibration):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        classes = whole_number(num_classes, "num_classes", 2)
-        super().__init__(bins, from_logits, classes, ignore_index, validate_args, **kwargs)
+        self.classes = whole_number(num_classes, "num_classes", 2)
+        super().__init__(
+            from_logits=from_logits, bins=bins, ignore_index=ignore_index, validate_args=validate_args, **kwargs
+        )
 
     def _rows(self, preds: Any, target: Any) -> tuple[Any, Any]:
         return class_rows(preds, target, self.classes)

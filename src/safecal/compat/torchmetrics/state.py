@@ -64,6 +64,7 @@ class Calibration(Metric):  # type: ignore[misc]
     full_state_update = False
 
     family: str
+    classes = 2
     only: str | None = None  # the one metric to compute
     sums: Any
     _defaults: dict[str, Any]
@@ -71,11 +72,11 @@ class Calibration(Metric):  # type: ignore[misc]
 
     def __init__(
         self,
-        bins: int | Bins,
+        *,
         from_logits: bool,
-        classes: int,
-        ignore_index: int | None,
-        validate_args: bool,
+        bins: int | Bins = 10,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -88,8 +89,7 @@ class Calibration(Metric):  # type: ignore[misc]
         if self.bins.edges[0] > 0.0 or self.bins.edges[-1] < 1.0:
             got = f"{self.bins.edges[0]:.6g} to {self.bins.edges[-1]:.6g}"
             raise fail(BinsError, "bins", "must cover every probability, 0 to 1", got=got)
-        self.from_logits, self.classes = from_logits, classes
-        self.ignore_index, self.validate_args = ignore_index, validate_args
+        self.from_logits, self.ignore_index, self.validate_args = from_logits, ignore_index, validate_args
         torch = load_torch()
         home = _home(torch, self.device)
         self._rulers = Rulers.of(self.bins.edges, home)
