@@ -6,8 +6,9 @@ to where it is used. `safecal.recalibrate` tries several, and takes the simplest
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack, final
 
 import numpy as np
@@ -160,14 +161,18 @@ def recalibrate(
     ]
     if method != "auto" and trials[-1].held_out is None:
         refused(trials[-1].refusal, None)
-    chosen, table, evaluations = _choose(trials, rows, by, **limits)
+    evaluate = partial(evaluate_predictions, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
+    chosen, table, evaluations = _choose(trials, rows, evaluate)
     if method != "auto":
         chosen = trials[-1]
     fix, after = chosen.map, evaluations[chosen.name]
     nll_of_map = after.nll
     if safe:
+        assert chosen.held_out is not None
+        safe_map = Safe(chosen.map._copy(), alpha, folds=folds)
         try:
-            fix, after = _make_safe(chosen, rows, grouping, alpha, folds, by, **limits)
+            safe_map._follow(chosen.map, rows._replace(predictions=chosen.held_out), grouping)
+            fix, after = safe_map, evaluate(safe_map.safe_.apply_predictions(chosen.held_out, by=by))
         except UnavailableError as error:
             if method != "auto":
                 raise
@@ -180,24 +185,6 @@ def recalibrate(
         why = f"{name} is the simplest map within one standard error of the best held-out NLL. "
     reason = f"{_say_what_is_wrong(before)} {why}{fix.sentence_}"
     return Recalibration(fix, tuple(table), reason, before, after, _list_what_is_worse(before, after, nll_of_map))
-
-
-def _make_safe(
-    chosen: _Trial,
-    rows: FitRows,
-    grouping: Grouping | None,
-    alpha: float,
-    folds: int,
-    by: By | None,
-    **limits: Unpack[LimitOptions],
-) -> tuple[Map, Evaluation]:
-    """Return the map with its safe temperature, and the evaluation of both on rows that the map was not fitted to."""
-    assert chosen.held_out is not None
-    safe_map = Safe(chosen.map._copy(), alpha, folds=folds)
-    safe_map._follow(chosen.map, rows._replace(predictions=chosen.held_out), grouping)
-    recalibrated = safe_map.safe_.apply_predictions(chosen.held_out, by=by)
-    evaluation = evaluate_predictions(recalibrated, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
-    return safe_map, evaluation
 
 
 def _leave_as_they_are(before: Evaluation, table: list[Candidate], why: str, rows: FitRows) -> Recalibration:
@@ -237,7 +224,7 @@ def _try_map(name: str, rows: FitRows, grouping: Grouping | None, fold: IndexArr
 
 
 def _choose(
-    trials: Sequence[_Trial], rows: FitRows, by: By | None, **limits: Unpack[LimitOptions]
+    trials: Sequence[_Trial], rows: FitRows, evaluate: Callable[[Predictions], Evaluation]
 ) -> tuple[_Trial, list[Candidate], dict[str, Evaluation]]:
     """Return the simplest trial within one standard error of the best, the table of all, and their evaluations."""
     surprisals = {t.name: _surprisal(t.held_out) for t in trials if t.held_out is not None}
@@ -252,10 +239,7 @@ def _choose(
         difference, error = _paired_difference(surprisals[trial.name], surprisals[best], w, rows.cluster)
         if chosen is None and difference <= error:
             chosen = trial
-        evaluation = evaluate_predictions(
-            trial.held_out, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits
-        )
-        evaluations[trial.name] = evaluation
+        evaluations[trial.name] = evaluation = evaluate(trial.held_out)
         table.append(
             Candidate(
                 trial.name,
