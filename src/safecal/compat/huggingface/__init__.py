@@ -251,19 +251,7 @@ class Outcomes:
 
 
 def read_outcomes(rows: LabelledRows, classes: Classes, positive: Any, negative: Any, positive_class: Any) -> Outcomes:
-    """Read the labels of the data, before any prediction is made.
-
-    Parameters
-    ----------
-    rows : LabelledRows
-        The data.
-    classes : Classes
-        Those of the model.
-    positive, negative : object or None
-        The label that is positive; or the one that is not, all others being so.
-    positive_class : object or None
-        The class of the model that speaks of the positive label; by default the one that it names.
-    """
+    """Read the labels of the data, before any prediction is made; `run_classifier` describes the options."""
     if positive is not None and negative is not None:
         raise fail(OptionError, "negative", "cannot be given together with `positive`")
     binary = len(classes.names) <= 2 or any(x is not None for x in (positive, negative, positive_class))

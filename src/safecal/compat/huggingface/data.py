@@ -219,12 +219,7 @@ def _from_datasets(rows: Any, name: str, kind: str, column: str, label_column: s
 class LogitCache:
     """The file of one run, open and locked until it is closed.
 
-    Attributes
-    ----------
-    batches : list of ndarray
-        What earlier runs left, in order and without gaps.
-    path : Path
-        The file.
+    Its ``batches`` are at first what earlier runs left, in order and without gaps.
     """
 
     def __init__(self, folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
@@ -317,18 +312,9 @@ def resume(
 ) -> ResumedRun:
     """Score the batches that no earlier run has left, and keep each of them on disk as it is made.
 
-    Parameters
-    ----------
-    folder : path or None
-        Where predictions are kept; None keeps none.
-    settings : callable
-        Returns what fixes the predictions; called only where they are kept.
-    batches : int
-        How many batches there are.
-    score : callable
-        Returns the rows of the batch with a number.
-    progress : callable
-        Called with the rows done: at the start, and after each batch.
+    ``settings`` returns what fixes the predictions, and is called only where there is a folder to keep them in;
+    ``score`` returns the rows of the batch with a number; ``progress`` is told the rows done, at the start and after
+    each batch.
     """
     opened = nullcontext() if folder is None else LogitCache(folder, settings())
     with opened as cache:

@@ -54,17 +54,7 @@ def local_path(name: str | os.PathLike[str], argument: str) -> Path | None:
 
 @contextmanager
 def hub_errors(name: str, argument: str, *, local: bool) -> Iterator[None]:
-    """Turn the errors of Transformers and Datasets about a model or a data set into one clear error.
-
-    Parameters
-    ----------
-    name : str
-        Name on the hub, or path.
-    argument : {"model", "data"}
-        The argument.
-    local : bool
-        Whether it lies on this machine.
-    """
+    """Turn the errors of Transformers and Datasets about a ``"model"`` or ``"data"`` into one clear error."""
     try:
         yield
     except FileError:
@@ -92,22 +82,20 @@ def _unreachable(name: str, argument: str, error: BaseException) -> str:
     while cause is not None and len(chain) < 5:
         chain.append(f"{type(cause).__name__} {cause}".lower())
         cause = cause.__cause__ or cause.__context__
-    kind = {"model": "model", "data": "data set"}[argument]
-    page = f"https://huggingface.co/{'datasets/' if argument == 'data' else ''}{name}"
-    copy = f"hf download {name} {'--repo-type dataset ' if argument == 'data' else ''}--local-dir copy"
-    local_copy = (
-        "a folder that `save_pretrained` wrote"
-        if argument == "model"
-        else "a CSV or Parquet file, or a folder of images"
-    )
+    kind, page, option, local_copy = "model", name, "", "a folder that `save_pretrained` wrote"
+    if argument == "data":
+        kind, page, option = "data set", f"datasets/{name}", "--repo-type dataset "
+        local_copy = "a CSV or Parquet file, or a folder of images"
     if any(word in text for text in chain for word in _GATED):
         return (
             f"the {kind} {name!r} is gated on the Hugging Face hub, and this machine has no access to it.\n\n"
-            f"Hint: accept the conditions at {page}, then `hf auth login`; or pass {local_copy} as `{argument}`."
+            f"Hint: accept the conditions at https://huggingface.co/{page}, then `hf auth login`; or pass {local_copy} "
+            f"as `{argument}`."
         )
     return (
         f"the {kind} {name!r} could not be fetched from the Hugging Face hub: {first_line(error)}.\n\n"
-        f"Hint: pass a local copy as `{argument}`, {local_copy}. Where the hub can be reached: `{copy}`."
+        f"Hint: pass a local copy as `{argument}`, {local_copy}. Where the hub can be reached: `hf download {name} "
+        f"{option}--local-dir copy`."
     )
 
 
@@ -147,13 +135,16 @@ def canonical(label: Any) -> str:
 class Pretrained(ABC):
     """A model that is read in two steps: its configuration at once, its weights when they are needed."""
 
-    def __init__(self, model: str | os.PathLike[str], revision: str | None, device: str | None) -> None:
+    def __init__(
+        self, model: str | os.PathLike[str], revision: str | None, device: str | None, settings: dict[str, Any]
+    ) -> None:
+        self._settings = settings  # of this kind of model, as far as they fix the logits
         self.name = os.fspath(model)
         self.path = local_path(model, "model")
         if self.path is not None and not self.path.is_dir():
             raise FileError(f"`model` must be a folder that `save_pretrained` wrote; {self.name!r} is a file.")
         self._transformers = load_library("transformers", "running a pretrained model")
-        self._torch = load_library("torch", "running a pretrained model")
+        self.torch = load_library("torch", "running a pretrained model")
         self.device = self._chosen(device)
         self._source = str(self.path or self.name)
         # Code that comes with a model is never run; a local folder asks nobody.
@@ -170,10 +161,10 @@ class Pretrained(ABC):
 
     def _chosen(self, device: str | None) -> Any:
         if device is None:
-            device = "cuda" if self._torch.cuda.is_available() else "cpu"
+            device = "cuda" if self.torch.cuda.is_available() else "cpu"
         try:
-            chosen = self._torch.device(device)
-            self._torch.empty(0, device=chosen)
+            chosen = self.torch.device(device)
+            self.torch.empty(0, device=chosen)
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             hint = "use 'cpu', or one that torch finds: 'cuda', 'cuda:1', 'mps'."
             raise fail(
@@ -195,15 +186,15 @@ class Pretrained(ABC):
                 bars.enable_progress_bar()
 
     @abstractmethod
-    def kind_of_run(self) -> dict[str, Any]:
-        """Return the settings of this kind of model that fix the logits."""
+    def _load(self) -> None:
+        """Read the weights."""
 
     def identity(self) -> dict[str, Any]:
         """Return all that fixes the logits, except the inputs."""
         identity: dict[str, Any] = {
-            **self.kind_of_run(),
+            **self._settings,
             "device": self.device.type,
-            "torch": str(self._torch.__version__),
+            "torch": str(self.torch.__version__),
             "transformers": str(self._transformers.__version__),
         }
         if self.path is None:
@@ -228,13 +219,10 @@ class PretrainedModel(Pretrained):
     def __init__(
         self, model: str | os.PathLike[str], kind: str, revision: str | None, device: str | None, max_length: int | None
     ) -> None:
-        super().__init__(model, revision, device)
+        super().__init__(model, revision, device, {"kind": kind, "max_length": max_length})
         self.kind, self.max_length = kind, max_length
         self.classes = self._classes()
         self._prepare: Any = None
-
-    def kind_of_run(self) -> dict[str, Any]:
-        return {"kind": self.kind, "max_length": self.max_length}
 
     def _classes(self) -> Classes:
         kind = getattr(self.config, "problem_type", None)
@@ -248,8 +236,8 @@ class PretrainedModel(Pretrained):
         if self._network is None:
             self._load()
         # On a GPU, convolutions would be rounded to 10 bits and might differ from run to run.
-        exact = self._torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
-        with self._torch.inference_mode(), exact:
+        exact = self.torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+        with self.torch.inference_mode(), exact:
             ready = {key: value.to(self.device) for key, value in self._prepare(inputs).items()}
             logits = self._network(**ready).logits
         return np.asarray(logits.double().cpu().numpy(), dtype=np.float64).reshape(len(inputs), -1)
@@ -293,16 +281,12 @@ class CausalModel(Pretrained):
     """A model of the next token."""
 
     def __init__(self, model: str | os.PathLike[str], revision: str | None, device: str | None) -> None:
-        super().__init__(model, revision, device)
-        self.torch = self._torch
+        super().__init__(model, revision, device, {"kind": "language model"})
         self.tokenizer = self._tokenizer()
         self.window = min(self._longest(self.tokenizer, _WINDOW), _WINDOW)
         self.classes = int(self.config.get_text_config().vocab_size)
         self.special = frozenset(map(int, self.tokenizer.all_special_ids))
         self._head: Any = None
-
-    def kind_of_run(self) -> dict[str, Any]:
-        return {"kind": "language model"}
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, with those that the tokenizer puts around it."""
@@ -325,7 +309,7 @@ class CausalModel(Pretrained):
         return outputs.last_hidden_state, self._head
 
     def _load(self) -> None:
-        dtype = self._torch.bfloat16 if self.device.type == "cuda" else self._torch.float32
+        dtype = self.torch.bfloat16 if self.device.type == "cuda" else self.torch.float32
         with self._reading():
             network = self._transformers.AutoModelForCausalLM.from_pretrained(
                 self._source, config=self.config, dtype=dtype, **self._load_options
@@ -339,13 +323,13 @@ class CausalModel(Pretrained):
         Some models scale or bend their logits after it.
         """
         head = self._network.get_output_embeddings()
-        if not isinstance(head, self._torch.nn.Linear) or self._network.base_model is self._network:
+        if not isinstance(head, self.torch.nn.Linear) or self._network.base_model is self._network:
             return None
-        tokens = self._torch.arange(8, device=self.device)[None] % self.classes
-        with self._torch.inference_mode():
+        tokens = self.torch.arange(8, device=self.device)[None] % self.classes
+        with self.torch.inference_mode():
             expected = self._network(input_ids=tokens, use_cache=False).logits
             logits = head(self._network.base_model(input_ids=tokens, use_cache=False).last_hidden_state)
-        return head if self._torch.equal(logits, expected.to(logits.dtype)) else None
+        return head if self.torch.equal(logits, expected.to(logits.dtype)) else None
 
 
 def _digest(folder: Path) -> str:
