@@ -113,17 +113,13 @@ def open_rows(
         labelled = _from_folder(path, kind)
     if labelled.n == 0:
         raise fail(EmptyError, "data", "must hold at least one row", got=f"none in {name!r}")
-    _check_labels(labelled)
-    return labelled
-
-
-def _check_labels(rows: LabelledRows) -> None:
-    missing = [k for k, label in enumerate(rows.labels) if _is_missing(label)]
+    missing = [k for k, label in enumerate(labelled.labels) if _is_missing(label)]
     if missing:
         raise fail(
-            MissingValueError, "label_column", "must have a label in every row", got=show(rows.labels[missing[0]]),
-            place=f"row {missing[0]}", count=(len(missing), rows.n),
+            MissingValueError, "label_column", "must have a label in every row", got=show(labelled.labels[missing[0]]),
+            place=f"row {missing[0]}", count=(len(missing), labelled.n),
         )  # fmt: skip
+    return labelled
 
 
 def _is_missing(value: Any) -> bool:
@@ -241,7 +237,8 @@ class LogitCache:
 
     def append(self, logits: FloatArray) -> None:
         """Add the next batch; when this returns, it is on disk."""
-        self._file.write(self._record(len(self.batches), logits))
+        body = _HEAD.pack(_MAGIC, len(self.batches), *logits.shape) + logits.astype("<f8").tobytes()
+        self._file.write(body + self._seal(body))
         self._file.flush()
         os.fsync(self._file.fileno())
         self.batches.append(logits)
@@ -251,11 +248,6 @@ class LogitCache:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-
-    def _record(self, number: int, logits: FloatArray) -> bytes:
-        rows, columns = logits.shape
-        body = _HEAD.pack(_MAGIC, number, rows, columns) + logits.astype("<f8").tobytes()
-        return body + self._seal(body)
 
     def _seal(self, body: bytes) -> bytes:
         return hashlib.sha256(self._key + body).digest()[:_SEAL]

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
@@ -67,13 +68,10 @@ def hub_errors(name: str, argument: str, *, local: bool) -> Iterator[None]:
             ) from error
         if local:
             raise FileError(f"the {argument} in {name!r} cannot be read: {first_line(error)}.") from error
-        if isinstance(error, ValueError | ImportError) and not _from_hub(error):
+        of_the_hub = type(error).__module__.startswith("huggingface_hub")
+        if isinstance(error, ValueError | ImportError) and not of_the_hub:
             raise FileError(f"the {argument} {name!r} cannot be used: {first_line(error)}.") from error
         raise UnreachableError(_unreachable(name, argument, error)) from error
-
-
-def _from_hub(error: BaseException) -> bool:
-    return type(error).__module__.startswith("huggingface_hub")
 
 
 def _unreachable(name: str, argument: str, error: BaseException) -> str:
@@ -261,11 +259,7 @@ class PretrainedModel(Pretrained):
     def _tokens(self) -> Any:
         tokenizer = self._tokenizer()
         longest = self.max_length or self._longest(tokenizer, _LONGEST)
-
-        def prepare(texts: list[str]) -> Any:
-            return tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
-
-        return prepare
+        return partial(tokenizer, padding=True, truncation=True, max_length=longest, return_tensors="pt")
 
     def _pixels(self) -> Any:
         # Pillow resizes the same way everywhere; torchvision need not be installed.

@@ -55,11 +55,6 @@ def _angles(*vectors: Any) -> set[int]:
     return angles
 
 
-def _lower(root: FloatArray) -> FloatArray:
-    """Return the lower factor of ``W W^T`` for any square root ``W``, without squaring its condition number."""
-    return marginal_factor(root, tuple(range(len(root))))
-
-
 def _refused(state: Any, why: str) -> InputError:
     hint = "Gaussian states (also square-root and information form), mixtures, particles and ensembles can be scored."
     return fail(
@@ -129,7 +124,9 @@ class States:
         if isinstance(state, KernelParticleState):
             raise _refused(state, "its particles are a kernel mean embedding, not draws from a density")
         if isinstance(state, SqrtGaussianState):
-            return "chol", _vector(state.mean), _lower(np.asarray(state.sqrt_covar, dtype=np.float64)), None
+            # Any square root will do: its lower factor is found without squaring the condition number.
+            root = np.asarray(state.sqrt_covar, dtype=np.float64)
+            return "chol", _vector(state.mean), marginal_factor(root, tuple(range(len(root)))), None
         if isinstance(state, InformationState):
             precision = np.asarray(state.precision, dtype=np.float64)
             return "precision", _vector(np.linalg.solve(precision, _vector(state.state_vector))), precision, None
