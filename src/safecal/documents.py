@@ -139,7 +139,7 @@ def record(
 
     def reader(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            refuse(f"must be an object with {_listed(fields)}", value)
+            refuse(f"must be an object{' with ' if fields else ''}{_listed(fields)}", value)
         return _fields("whole", value, fields, later or {}, ())
 
     return reader
@@ -174,8 +174,8 @@ def _fields(
 
 
 def _listed(names: Iterable[str]) -> str:
-    first = list(names)
-    return ", ".join(first[:-1]) + (" and " if len(first) > 1 else "") + first[-1]
+    *first, last = [*names] or [""]
+    return ", ".join(first) + (" and " if first else "") + last
 
 
 # Readers

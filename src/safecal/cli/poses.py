@@ -17,7 +17,7 @@ from ..families.poses import Convention, pose_errors, suspicions
 from ..files import write_atomically
 from ..inputs.trajectories import Trajectory, matched_times, of_group, read_covariances, read_trajectory
 from ..judge.display import evaluation_text, number
-from ..maps.poses import PoseStudy
+from ..maps.result import PoseStudy
 from ..report.poses import Track, write_poses
 from .options import above, add_limit_options, limit_options, output, place
 from .outputs import check_outputs, command_line
