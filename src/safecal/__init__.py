@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._optional import show_versions
-    from ._sums.histogram import Histogram
-    from ._sums.scored import Scored
+    from ._sums.scored import Histogram, Scored
     from ._sums.splits import Bins
     from ._sums.summary import Summary
     from ._sums.table import Table
@@ -69,7 +68,7 @@ _HOMES = {
     "Difference": "judge.comparison",
     "Evaluation": "judge.evaluation",
     "GroupVerdict": "judge.groups",
-    "Histogram": "_sums.histogram",
+    "Histogram": "_sums.scored",
     "Interval": "inference.results",
     "Limits": "options",
     "Local": "inference.local",

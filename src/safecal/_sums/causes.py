@@ -10,7 +10,7 @@ from .. import documents
 from .._types import FloatArray, IndexArray
 from ..visible import visible
 from .scored import ArraySums
-from .summary import CLOSE
+from .summary import CLOSE, as_numbers
 
 __all__ = [
     "LENGTHS",
@@ -78,7 +78,7 @@ class AxisSums(ArraySums):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        return documents.document("axes", {"sums": [[documents.number(x) for x in row] for row in self.sums.tolist()]})
+        return documents.document("axes", {"sums": as_numbers(self.sums)})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

@@ -44,7 +44,6 @@ __all__ = [
     "PairPart",
     "Pairs",
     "added_in_order",
-    "few_pairs",
     "refuse_many",
 ]
 
@@ -371,17 +370,13 @@ class Clustering:
 
     def pairs(self, keys: tuple[Hashable, ...]) -> Pairs:
         """Return the sums by cluster and group; ``keys`` are the names of the groups."""
-        return few_pairs(self._pairs.pairs(self.keys, keys))
+        pairs = self._pairs.pairs(self.keys, keys)
+        refuse_many(len(pairs))
+        return pairs
 
     def cell_pairs(self) -> CellPairs | None:
         """Return the sums by cluster and coarse cell of the predictions; None where there are none, or too many."""
         return self._cells.pairs(self.keys)
-
-
-def few_pairs(pairs: Pairs) -> Pairs:
-    """Refuse pairs that are too many to be held."""
-    refuse_many(len(pairs))
-    return pairs
 
 
 def refuse_many(count: int) -> None:

@@ -18,10 +18,8 @@ from .causes import AxisSums, ClassSums, DirectionSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
 from .forecasts import DrawSums, ForecastSums, VectorSums
-from .histogram import counted
-from .nodes import Nodes, Spectrum, node_sums
-from .ordered import Ordered
-from .scored import possible_weight, summed
+from .nodes import Nodes, Ordered, Spectrum, node_sums
+from .scored import counted, possible_weight, summed
 from .splits import EVERY, BlockSums, Split, by_key, occurring
 from .summary import COLUMN, Summary, added_up, completed
 from .table import Table

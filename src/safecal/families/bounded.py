@@ -13,8 +13,8 @@ from .._checks.message import fail, show
 from .._kernels.categorical import EntropyEnds, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._steady import steady
-from .._sums.looks import Look
 from .._sums.scored import Scored
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import FormError, InputError, MissingValueError, RangeError, ShapeError, UnavailableError
 from .family import FamilyWords, Partition, Spectral

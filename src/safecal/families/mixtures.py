@@ -29,7 +29,7 @@ from .._kernels import states as kernel
 from .._kernels.ensemble import Exchanged, whitened
 from .._steady import steady
 from .._sums.forecasts import MOST_AXES
-from .._sums.looks import Look
+from .._sums.tally_parts import Look
 from .._types import ArrayLike, Clouds, FloatArray, IndexArray, ParticleMethod, SpreadLike
 from ..errors import FormError
 from .density import Density

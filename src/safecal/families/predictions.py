@@ -13,13 +13,13 @@ from .._checks.columns import row_labels, same_labels, spelled, weights, whole_n
 from .._checks.labels import outcome_column
 from .._checks.message import fail, show
 from .._steady import steadied
-from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._sums.splits import Bins, Plan, bins_for, by_bin
 from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Labels, Strategy
 from ..errors import MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions

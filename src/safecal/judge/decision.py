@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
-from .._sums.by_column import tallies_by_column
 from .._sums.cells import Order
 from .._sums.summary import COLUMN, completed
 from .._sums.tally import Tally
+from .._sums.tally_parts import tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
 from ..inference.bounds import clusters_needed as more_clusters_needed
 from ..inference.directions import judged_directions, shows_directions

@@ -9,10 +9,10 @@ import numpy as np
 
 from .. import documents
 from .._steady import steadied
-from .._sums.by_column import columns_of
 from .._sums.summary import COLUMN
 from .._sums.table import Table
 from .._sums.tally import Tally
+from .._sums.tally_parts import columns_of
 from .._types import BoolArray, Decision, FloatArray, IndexArray
 from ..errors import TruthError
 from ..families.predictions import family_named

@@ -12,7 +12,7 @@ import numpy as np
 from .. import documents
 from .._checks.columns import fraction
 from .._steady import steadied
-from .._sums.histogram import Histogram
+from .._sums.scored import Histogram
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.tally import Tally

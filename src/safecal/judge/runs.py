@@ -6,9 +6,9 @@ from typing import Final, Unpack
 import numpy as np
 
 from .._checks.columns import same_labels, step_keys
-from .._sums.looks import Look
 from .._sums.splits import Plan
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike
 from ..families.predictions import Predictions
 from ..options import LimitOptions, Limits

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import documents
 from .._steady import steadied
-from .._sums.looks import Look, decide
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look, decide
 from .._types import Decision, Direction
 from ..errors import TruthError
 from ..families.family import FamilyWords

@@ -6,7 +6,7 @@ from typing import Any, Self, Unpack, final
 import numpy as np
 
 from .. import documents
-from .._sums.looks import Look
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import SafecalError
 from ..families.gaussian import Gaussian
