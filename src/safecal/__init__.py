@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from .families.mixtures import gaussian_mixture, particles
     from .families.poses import poses
     from .families.predictions import Predictions
-    from .inference.bounds import implied_temperature
-    from .inference.calibration import calibration_test
+    from .inference.bounds import Mistakes
+    from .inference.calibration import calibration_test, implied_temperature
     from .inference.cox import Cox
     from .inference.local import Local, Range
-    from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
     from .judge.baseline import Baseline
@@ -72,7 +71,7 @@ _HOMES = {
     "Interval": "inference.results",
     "Limits": "options",
     "Local": "inference.local",
-    "Mistakes": "inference.mistakes",
+    "Mistakes": "inference.bounds",
     "Place": "judge.places",
     "Predictions": "families.predictions",
     "Range": "inference.local",
@@ -109,7 +108,7 @@ _HOMES = {
     "find_slices": "slices.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixtures",
-    "implied_temperature": "inference.bounds",
+    "implied_temperature": "inference.calibration",
     "intervals": "families.forecasts",
     "nees": "metrics",
     "nll": "metrics",

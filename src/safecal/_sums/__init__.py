@@ -1,6 +1,6 @@
 """Columns of scored rows, and their sums: everything that is known of the rows once they have been seen.
 
-``scored``         the columns of a block of rows; sums as arrays, made by key and put together; the spread of the excess
+``scored``         the columns of a block of rows; sums as arrays, made by key and put together; how excess is spread
 ``summary``        the sums of some rows: `Summary`, or an array with a row for each key
 ``splits``         which bin or group a row belongs to: `Bins`; the `Plan` of an evaluation
 ``table``          sums by bin or by group: `Table`

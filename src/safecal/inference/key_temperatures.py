@@ -20,9 +20,8 @@ from .._sums.nodes import NodeTable
 from .._sums.summary import COLUMN
 from .._types import BoolArray, FloatArray, IndexArray
 from .law import LARGEST, SMALLEST
-from .mistakes import mistakes_by_key
 from .nodes import BEYOND, FROM_ENDS
-from .sum_bounds import Keys, blocks
+from .sum_bounds import Keys, blocks, mistakes_by_key
 
 __all__ = ["Hot", "KeyLaw", "KeyTemperatures", "NodeKeys", "StateKeys"]
 

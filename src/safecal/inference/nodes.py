@@ -15,8 +15,7 @@ from .._kernels.spectrum import NODES
 from .._sums.nodes import Nodes
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .law import SMALLEST, Law, Tails, Tilt
-from .tails import lugannani_rice, pearson3
+from .law import SMALLEST, Law, Tails, Tilt, lugannani_rice, pearson3
 
 __all__ = ["BEYOND", "FROM_ENDS", "NodesLaw", "two_size_tails"]
 

@@ -12,8 +12,7 @@ from .._sums.cells import Points
 from .._types import FloatArray
 from .clustered import rarest_half
 from .lattice import Lattice, listed_tails
-from .law import LARGEST, SMALLEST, Law, Tails, Tilt, solve
-from .tails import lugannani_rice
+from .law import LARGEST, SMALLEST, Law, Tails, Tilt, lugannani_rice, solve
 
 __all__ = ["PointsLaw", "count_text"]
 

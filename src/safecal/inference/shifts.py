@@ -15,12 +15,13 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray
-from .mistakes import ratio_bounds
+from .bounds import ratio_bounds
 from .results import Interval
 
-__all__ = ["ClassShift", "ClassShifts", "FrequentClass", "frequent_classes", "gain_by_shifts"]
+__all__ = ["ClassShift", "ClassShifts", "FrequentClass", "frequent_classes", "gain_by_shifts", "uneven_gain"]
 
 _ENOUGH = 5.0  # spread of a count, in rows: classes of which less is expected are taken together
 _DEPENDENT = "none: rows depend on each other"
@@ -368,3 +369,20 @@ def _distance_from_one(ratio: Interval) -> float:
     if ratio.low > 1.0:
         return math.log(ratio.low)
     return -math.log(ratio.high) if 0.0 < ratio.high < 1.0 else 0.0
+
+
+def uneven_gain(tally: Tally) -> tuple[float, int]:
+    """Return about how much the likelihood gains by a bias for each predicted class, and the class that is worst."""
+    orders = [order for order in tally.orders if order.label is not None]
+    if len(orders) < 2:
+        return 0.0, 0
+    correct, expected, rows = (
+        np.array([order.sums[:, COLUMN[name]].sum() for order in orders])
+        for name in ("sum_correct", "sum_confidence", "weight")
+    )
+    spread = np.maximum(expected * (1.0 - expected / rows), 1e-9)  # at least what it is: confidences of a class differ
+    gap = correct - expected
+    gap = gap - spread * gap.sum() / spread.sum()
+    total = float((gap * gap / spread).sum())
+    worst = orders[int(np.argmin(gap / np.sqrt(spread)))].label
+    return 0.5 * max(total - (len(orders) - 1), 0.0), 0 if worst is None else worst

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
-from ..inference.mistakes import mistakes_text
+from ..inference.bounds import mistakes_text
 from ..inference.results import Interval
 from ..visible import visible
 

@@ -15,7 +15,7 @@ from .._types import Decision, Direction
 from ..errors import TruthError
 from ..families.family import FamilyWords
 from ..families.predictions import family_named
-from ..inference.mistakes import Mistakes
+from ..inference.bounds import Mistakes
 from ..inference.ranges import dimensions as dimensions_of
 from ..inference.results import Interval
 from ..options import Limits
