@@ -13,15 +13,9 @@ from .scored import ArraySums
 from .summary import CLOSE, as_numbers
 
 __all__ = [
-    "LENGTHS",
-    "MOST_CLASSES",
-    "MOST_DIRECTIONS",
-    "AxisSums",
-    "ClassSums",
-    "DirectionColumns",
-    "DirectionSums",
+    "LENGTHS", "MOST_CLASSES", "MOST_DIRECTIONS", "AxisSums", "ClassSums", "DirectionColumns", "DirectionSums",
     "axis_name",
-]
+]  # fmt: skip
 
 _VANISHES = 1e-150  # an error whose square is no float
 _OF_AXIS = 4  # w, w**2, w u, w u**2

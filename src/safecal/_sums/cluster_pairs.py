@@ -32,20 +32,9 @@ if TYPE_CHECKING:
     from ..families.predictions import Predictions
 
 __all__ = [
-    "MAX_CELL_PAIRS",
-    "MAX_PAIRS",
-    "PAIRS",
-    "CellPairs",
-    "Clustered",
-    "Clustering",
-    "PairBlocks",
-    "CellPairBlocks",
-    "OrderPairs",
-    "PairPart",
-    "Pairs",
-    "added_in_order",
-    "refuse_many",
-]
+    "MAX_PAIRS", "PAIRS", "CellPairBlocks", "CellPairs", "Clustered", "Clustering", "OrderPairs", "PairBlocks",
+    "PairPart", "Pairs", "added_in_order", "refuse_many",
+]  # fmt: skip
 
 PAIRS = (*BASE, *RARE)
 _WAITING = 1 << 18  # pairs of blocks that are not added up at once

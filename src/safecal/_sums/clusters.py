@@ -17,19 +17,9 @@ from .scored import Scored, added, union
 from .summary import as_numbers
 
 __all__ = [
-    "BASE",
-    "COLUMNS",
-    "NEAR",
-    "RARE",
-    "BetaSums",
-    "Clusters",
-    "Near",
-    "added_by",
-    "base_columns",
-    "near_columns",
-    "rare_columns",
-    "sharp_sums",
-]
+    "BASE", "COLUMNS", "NEAR", "RARE", "BetaSums", "Clusters", "Near", "added_by", "base_columns", "near_columns",
+    "rare_columns", "sharp_sums",
+]  # fmt: skip
 
 NEAR = (0.5, 1.0, 2.0)  # inverse temperatures at which the sums of each cluster are kept
 

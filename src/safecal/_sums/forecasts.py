@@ -15,17 +15,9 @@ from .scored import ArraySums
 from .summary import CLOSE
 
 __all__ = [
-    "CELLS",
-    "LEVELS",
-    "MOST_AXES",
-    "DrawColumns",
-    "DrawSums",
-    "ForecastColumns",
-    "ForecastSums",
-    "VectorColumns",
-    "VectorSums",
-    "read_sums",
-]
+    "LEVELS", "MOST_AXES", "DrawColumns", "DrawSums", "ForecastColumns", "ForecastSums", "VectorColumns",
+    "VectorSums", "read_sums",
+]  # fmt: skip
 
 CELLS = 40  # of the probability integral transform: the ends of all intervals below lie between two of them
 LEVELS = (0.5, 0.8, 0.9, 0.95)  # of central intervals
@@ -78,7 +70,11 @@ class ForecastColumns:
 
     def summed(self, weight: FloatArray | None) -> "ForecastSums":
         """Sum rows."""
-        return ForecastSums.of(self, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.column_stack([self.crps, self.spread, self.error, self.error**2, self.widths, self.scores])
+        good = np.isfinite(values).all(axis=1)
+        w = np.ones(int(good.sum())) if weight is None else weight[good]
+        return ForecastSums(_ranks(self.transform[good], w), np.concatenate([[w.sum(), w @ w], w @ values[good]]))
 
 
 @final
@@ -96,16 +92,6 @@ class ForecastSums(ArraySums):
 
     ranks: FloatArray
     sums: FloatArray
-
-    @classmethod
-    def of(cls, columns: ForecastColumns, weight: FloatArray | None) -> Self:
-        """Sum rows."""
-        c = columns
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = np.column_stack([c.crps, c.spread, c.error, c.error**2, c.widths, c.scores])
-        good = np.isfinite(values).all(axis=1)
-        w = np.ones(int(good.sum())) if weight is None else weight[good]
-        return cls(_ranks(c.transform[good], w), np.concatenate([[w.sum(), w @ w], w @ values[good]]))
 
     def __repr__(self) -> str:
         return f"ForecastSums(crps={self.mean('crps'):.6g})"
@@ -164,7 +150,18 @@ class VectorColumns:
 
     def summed(self, weight: FloatArray | None) -> "VectorSums":
         """Sum rows."""
-        return VectorSums.of(self, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            nees = np.vecdot(self.white, self.white)
+            good = (nees < _LARGEST_SQUARE) & (self.error * self.error < _LARGEST_SQUARE).all(axis=1)
+        w = np.ones(int(good.sum())) if weight is None else weight[good]
+        white, error = self.white[good], self.error[good]
+        factor = self.factor if len(self.factor) == 1 else self.factor[good]
+        by_row = w if len(factor) == len(w) else np.array([w.sum()])
+        stated = factor @ np.swapaxes(factor, 1, 2)
+        products = [(x * w[:, None]).T @ x for x in (white, error)]
+        means = [np.tensordot(by_row, x, axes=1) for x in (stated, stated * stated, factor)]
+        sums = np.array([w.sum(), w @ w, w @ (nees[good] ** 2)])
+        return VectorSums(_ranks(self.transform[good], w), sums, np.stack(products + means))
 
 
 @final
@@ -185,23 +182,6 @@ class VectorSums(ArraySums):
     ranks: FloatArray
     sums: FloatArray
     matrices: FloatArray
-
-    @classmethod
-    def of(cls, columns: VectorColumns, weight: FloatArray | None) -> Self:
-        """Sum rows."""
-        c = columns
-        with np.errstate(over="ignore", invalid="ignore"):
-            nees = np.vecdot(c.white, c.white)
-            good = (nees < _LARGEST_SQUARE) & (c.error * c.error < _LARGEST_SQUARE).all(axis=1)
-        w = np.ones(int(good.sum())) if weight is None else weight[good]
-        white, error = c.white[good], c.error[good]
-        factor = c.factor if len(c.factor) == 1 else c.factor[good]
-        by_row = w if len(factor) == len(w) else np.array([w.sum()])
-        stated = factor @ np.swapaxes(factor, 1, 2)
-        products = [(x * w[:, None]).T @ x for x in (white, error)]
-        means = [np.tensordot(by_row, x, axes=1) for x in (stated, stated * stated, factor)]
-        sums = np.array([w.sum(), w @ w, w @ (nees[good] ** 2)])
-        return cls(_ranks(c.transform[good], w), sums, np.stack(products + means))
 
     def __repr__(self) -> str:
         return f"VectorSums({self.matrices.shape[1]} axes)"
@@ -267,7 +247,12 @@ class DrawColumns:
 
     def summed(self, weight: FloatArray | None) -> "DrawSums":
         """Sum rows."""
-        return DrawSums.of(self, weight)
+        good = (np.abs(self.distance) < _LARGEST_SQUARE).all(axis=0) & (self.own2 < _LARGEST_SQUARE).all(axis=0)
+        w = np.ones(int(good.sum())) if weight is None else weight[good]
+        a, b = self.distance[:, good], self.own[:, good]
+        distances = np.stack([x @ w for x in (a, b, a * a, b * b, a * b, self.own2[:, good])], axis=1)
+        axes = tuple(axis.summed(weight) for axis in self.axes)
+        return DrawSums(_ranks(self.transform[good], w), np.array([w.sum(), w @ w]), distances, axes)
 
 
 _OF_DRAWS = ("ranks", "sums", "distances")
@@ -295,17 +280,6 @@ class DrawSums:
     sums: FloatArray
     distances: FloatArray
     axes: tuple[ForecastSums, ...]
-
-    @classmethod
-    def of(cls, columns: DrawColumns, weight: FloatArray | None) -> Self:
-        """Sum rows."""
-        c = columns
-        good = (np.abs(c.distance) < _LARGEST_SQUARE).all(axis=0) & (c.own2 < _LARGEST_SQUARE).all(axis=0)
-        w = np.ones(int(good.sum())) if weight is None else weight[good]
-        a, b = c.distance[:, good], c.own[:, good]
-        distances = np.stack([x @ w for x in (a, b, a * a, b * b, a * b, c.own2[:, good])], axis=1)
-        axes = tuple(axis.summed(weight) for axis in c.axes)
-        return cls(_ranks(c.transform[good], w), np.array([w.sum(), w @ w]), distances, axes)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, DrawSums):

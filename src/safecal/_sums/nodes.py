@@ -29,10 +29,7 @@ from .clusters import NEAR, Near
 from .scored import Together, added, union
 from .summary import COLUMN, LIKE, OPTIONAL, ZERO, added_rows, as_numbers, completed, incoherent
 
-__all__ = [
-    "AT_NEAR", "PLAIN", "WEIGHTED", "Cumulants", "NodeTable", "Nodes", "Ordered", "Partition", "Spectral", "Spectrum",
-    "node_sums",
-]  # fmt: skip
+__all__ = ["AT_NEAR", "Cumulants", "NodeTable", "Nodes", "Ordered", "Partition", "Spectral", "Spectrum", "node_sums"]
 
 AT_NEAR = [NODES.index(beta) for beta in NEAR]
 

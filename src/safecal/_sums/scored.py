@@ -20,23 +20,9 @@ if TYPE_CHECKING:
     from .cells import Points
 
 __all__ = [
-    "CELLS",
-    "FIRST",
-    "SIDE",
-    "ArraySums",
-    "Histogram",
-    "Scored",
-    "Together",
-    "added",
-    "counted",
-    "key_order",
-    "known_surprisal",
-    "of_points",
-    "possible_weight",
-    "share_of_worst",
-    "summed",
-    "union",
-]
+    "CELLS", "FIRST", "SIDE", "ArraySums", "Histogram", "Scored", "Together", "added", "counted", "key_order",
+    "known_surprisal", "of_points", "possible_weight", "share_of_worst", "summed", "union",
+]  # fmt: skip
 
 
 @final

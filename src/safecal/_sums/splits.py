@@ -24,21 +24,9 @@ if TYPE_CHECKING:
     from ..families.predictions import Predictions
 
 __all__ = [
-    "EVERY",
-    "MOST_BINS",
-    "Bins",
-    "BlockSums",
-    "Plan",
-    "Split",
-    "bin_count",
-    "bin_keys",
-    "binned_values",
-    "bins_for",
-    "by_bin",
-    "by_group",
-    "by_key",
-    "occurring",
-]
+    "EVERY", "MOST_BINS", "Bins", "BlockSums", "Plan", "Split", "bin_count", "bin_keys", "binned_values",
+    "bins_for", "by_bin", "by_group", "by_key", "occurring",
+]  # fmt: skip
 
 MOST_BINS = 100_000  # beyond that a bin tells nothing, and bins alone would fill the memory
 

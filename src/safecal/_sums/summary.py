@@ -15,25 +15,9 @@ from .._types import AnyArray, FloatArray
 from ..errors import MergeError, RangeError
 
 __all__ = [
-    "CLOSE",
-    "COLUMN",
-    "LIKE",
-    "OF_CLASSES",
-    "OPTIONAL",
-    "ZERO",
-    "Summary",
-    "added_rows",
-    "added_up",
-    "adds_up",
-    "as_numbers",
-    "as_sums",
-    "completed",
-    "different_families",
-    "incoherent",
-    "read",
-    "summaries",
-    "written",
-]
+    "CLOSE", "COLUMN", "LIKE", "OF_CLASSES", "OPTIONAL", "ZERO", "Summary", "added_rows", "added_up", "adds_up",
+    "as_numbers", "as_sums", "completed", "different_families", "incoherent", "read", "summaries", "written",
+]  # fmt: skip
 
 
 @steadied

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .tally import Tally
 
 __all__ = [
-    "FIELDS", "LATER", "PARTS", "PLAIN", "Look", "are_ends", "columns_of", "decide", "tallies_by_column", "unfitting",
+    "FIELDS", "LATER", "PARTS", "PLAIN", "Look", "are_ends", "columns_of", "decide", "tallies_by_column",
+    "unfitting",
 ]  # fmt: skip
 
 

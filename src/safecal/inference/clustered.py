@@ -387,8 +387,9 @@ class LogisticPairs(NamedTuple):
             deviation,
             pull**2 * share * (self.seen * not_q**2 + (self.weight - self.seen) * q**2),
         )
-        sums = ClusterSums.of(*(by_key(column, self.cluster, self.size) for column in columns))
+        total, variance, moved, square = (by_key(column, self.cluster, self.size) for column in columns)
+        sums = ClusterSums.of(total, variance, moved, square)
         # Either side may hide what has not happened yet: the rarer outcome of the rows that weigh most.
         chance = np.array([rarest_half(np.minimum(q, not_q), deviation)])
-        variance = float(sums.below(Rarity(chance, chance))[0])
-        return math.sqrt(max(variance, 0.0)), float(sums.freedom[0])
+        largest = float(sums.below(Rarity(chance, chance))[0])
+        return math.sqrt(max(largest, 0.0)), float(sums.freedom[0])

@@ -17,7 +17,7 @@ from .._types import FloatArray
 from ..errors import UnavailableError
 from .law import SMALLEST, Law, Tails, Tilt, lugannani_rice, pearson3
 
-__all__ = ["BEYOND", "FROM_ENDS", "NodesLaw", "two_size_tails"]
+__all__ = ["BEYOND", "FROM_ENDS", "NodesLaw"]
 
 _X = np.log(NODES)
 _FEW = 25.0  # expected surprises, or one over the squared skewness, below which their law is a lattice

@@ -35,7 +35,7 @@ from .law import pearson3, summary_spread
 from .sum_bounds import Keys, firm_and_weak_bounds, firm_and_weak_ends
 
 __all__ = [
-    "NUMBERS", "SHOWN", "SUSPECTED", "Evenness", "GroupEvenness", "Ranges", "Unbounded", "bounded_ranges", "cuts",
+    "NUMBERS", "SHOWN", "SUSPECTED", "Evenness", "GroupEvenness", "Unbounded", "bounded_ranges", "cuts",
     "dependence", "dimensions",
 ]  # fmt: skip
 

@@ -21,7 +21,7 @@ from .._types import FloatArray
 from .bounds import ratio_bounds
 from .results import Interval
 
-__all__ = ["ClassShift", "ClassShifts", "FrequentClass", "frequent_classes", "gain_by_shifts", "uneven_gain"]
+__all__ = ["ClassShift", "ClassShifts", "frequent_classes", "gain_by_shifts", "uneven_gain"]
 
 _ENOUGH = 5.0  # spread of a count, in rows: classes of which less is expected are taken together
 _DEPENDENT = "none: rows depend on each other"

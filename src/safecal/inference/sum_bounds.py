@@ -36,10 +36,9 @@ from .results import Interval
 from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
 
 __all__ = [
-    "Ends", "Keys", "blocks", "bounds_by_key", "clustered_bounds", "clustered_interval",
-    "clustered_ratios", "ends_by_key",
+    "Keys", "blocks", "bounds_by_key", "clustered_bounds", "clustered_interval", "clustered_ratios",
     "firm_and_weak_bounds", "firm_and_weak_ends", "interval_from_sums", "intervals_from_sums", "intervals_together",
-    "mistakes_by_key", "undo_hall_by_key",
+    "mistakes_by_key",
 ]  # fmt: skip
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves

@@ -26,8 +26,8 @@ from .law import ATOM, lugannani_rice
 
 __all__ = [
     "distinct", "draw_surprises", "expected_surprises", "gamma_quantiles", "observed_surprises",
-    "pearson3_quantile", "pearson3_quantiles", "saddlepoint_tails",
-    "surprise_rates", "t_quantiles", "tilted_to_zero",
+    "pearson3_quantile", "pearson3_quantiles", "saddlepoint_tails", "surprise_rates", "t_quantiles",
+    "tilted_to_zero",
 ]  # fmt: skip
 
 _ROUND = 200.0  # shape from which the expansion of Cornish and Fisher is near, and one step corrects it
