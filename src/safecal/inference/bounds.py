@@ -201,25 +201,9 @@ def clusters_needed(
     """Return about how many more clusters of this kind would let the upper bounds fall within the limits.
 
     They are reckoned to be of the same sizes, with the same surprises, and as far correlated: what is known less well
-    is known better by the root of their number.
-
-    Parameters
-    ----------
-    tally : Tally
-        Sums of rows in clusters.
-    threshold : float
-        Largest ECD that is allowed, in nats.
-    max_temperature : float
-        Largest temperature that is allowed.
-    alpha : float
-        Accepted probability that a bound misses.
-    max_ratio : float, optional
-        Largest ratio of mistakes that is allowed; by default it is not looked at.
-
-    Returns
-    -------
-    int or None
-        0 where all bounds are within the limits already; None where an estimate is not, or a million would not do.
+    is known better by the root of their number. The limits are those of ECD in nats, of the temperature, and of the
+    ratio of mistakes; ``alpha`` is the accepted probability that a bound misses. The number is 0 where all bounds are
+    within the limits already; None where an estimate is not, or a million would not do.
     """
     clusters = tally.clusters
     assert clusters is not None

@@ -80,16 +80,10 @@ class StateKeys(KeyLaw):
 
 @final
 class NodeKeys(KeyLaw):
-    """Rows whose log-partition is known at nodes.
+    """Rows whose log-partition is known at nodes; ``sums`` are those of the same keys, as `Table` holds them.
 
-    Parameters
-    ----------
-    table : NodeTable
-        Of the same keys.
-    sums : ndarray of shape (keys, sums)
-        As `Table` holds them.
-    most_entropy : float
-        Entropy of a prediction that says nothing; NaN where some rows rule some classes out, or have no classes.
+    ``most_entropy`` is the entropy of a prediction that says nothing; NaN where some rows rule some classes out, or
+    have no classes.
     """
 
     def __init__(self, table: NodeTable, sums: FloatArray, most_entropy: float) -> None:
@@ -219,25 +213,14 @@ class Hot(NamedTuple):
 class KeyTemperatures:
     """The temperatures of keys.
 
-    Parameters
-    ----------
-    law : callable
-        Returns how the surprise of some keys is distributed, by their places.
-    sums : ndarray of shape (keys, sums)
-        As `Table` holds them.
-    alpha : float
-        Accepted probability of a miss, for each end.
-    reach : ndarray of shape (keys,), optional
-        How far the upper bound on ECD lies above it where rows come in clusters; it widens as the spread does that is
-        claimed. No lower bound is known then. By default bounds are those of independent rows.
+    ``law`` returns how the surprise of some keys is distributed, by their places; ``sums`` are as `Table` holds them,
+    and ``alpha`` is the accepted probability of a miss, for each end. Where rows come in clusters, ``reach`` is how far
+    the upper bound on the ECD of each key lies above it; it widens as the spread does that is claimed, and no lower
+    bound is known then.
     """
 
     def __init__(
-        self,
-        law: Callable[[IndexArray], KeyLaw],
-        sums: FloatArray,
-        alpha: float,
-        reach: FloatArray | None = None,
+        self, law: Callable[[IndexArray], KeyLaw], sums: FloatArray, alpha: float, reach: FloatArray | None = None
     ) -> None:
         self._law, self._sums, self._alpha, self._reach = law, sums, alpha, reach
 

@@ -293,15 +293,9 @@ def pearson3(value: float, variance: float, third: float) -> tuple[float, float]
 def lugannani_rice(distance: float, drop: float, variance: float, third: float) -> tuple[float, float]:
     """Return both tails of a sum at its observed value, by the saddlepoint approximation.
 
-    Parameters
-    ----------
-    distance : float
-        The saddlepoint: how far the law has to be tilted for its mean to be the observed value; positive when the value
-        lies above the mean.
-    drop : float
-        Difference in log-likelihood between the tilted law and the one tested, not negative.
-    variance, third : float
-        Second and third cumulant of the tilted law.
+    ``distance`` is how far the law has to be tilted for its mean to be the observed value, positive when the value lies
+    above the mean. Between the tilted law and the one tested, ``drop`` is the difference in log-likelihood, which is
+    not negative; ``variance`` and ``third`` are cumulants of the tilted law.
     """
     r = math.copysign(math.sqrt(2.0 * max(drop, 0.0)), distance)
     u = distance * math.sqrt(variance)

@@ -65,18 +65,8 @@ class _BelowNodes(NamedTuple):
 class NodesLaw(Law):
     """Rows with more than two outcomes, or densities.
 
-    Parameters
-    ----------
-    nodes : Nodes
-        Sums over the possible rows.
-    excess : float
-        Their summed excess, weighted.
-    mass : float
-        Sum of their weights.
-    weighted : bool
-        Whether rows have weights other than 1.
-    most_entropy : float
-        Entropy of a prediction that says nothing; NaN where some rows rule some classes out.
+    ``excess`` is the summed excess of the possible rows, by weight, and ``mass`` the sum of their weights;
+    ``most_entropy`` the entropy of a prediction that says nothing, NaN where some rows rule some classes out.
     """
 
     def __init__(self, nodes: Nodes, excess: float, mass: float, weighted: bool, most_entropy: float) -> None:
@@ -111,14 +101,8 @@ class NodesLaw(Law):
 
     @property
     def range(self) -> tuple[float, float]:
-        return (
-            (SMALLEST, math.exp(self._x[-1]) * BEYOND)
-            if self._classes
-            else (
-                math.exp(self._x[0]),
-                math.exp(self._x[-1]),
-            )
-        )
+        last = math.exp(self._x[-1])
+        return (SMALLEST, last * BEYOND) if self._classes else (math.exp(self._x[0]), last)
 
     def _piece(self, x: float) -> tuple[float, float, list[float]]:
         """Return the polynomial around a logarithm of beta."""
@@ -166,9 +150,8 @@ class NodesLaw(Law):
         if self._flat or beta == 1.0:
             return self.at_one
         value, first, second, third = self._derivatives(beta)
-        x = math.log(beta)
         second = max(second, 0.0)
-        three = float(np.interp(x, self._x, self._ratios[1]))
+        three = float(np.interp(math.log(beta), self._x, self._ratios[1]))
         return Tilt(value, -first, second, second * self._weight(beta), -third * three)
 
     def tails(self, beta: float) -> Tails:
@@ -261,9 +244,8 @@ class NodesLaw(Law):
         tails = []
         for end, beyond in ((low, self.seen > conditional.mean), (high, self.seen < conditional.mean)):
             exponent = self._conditional(end).value - conditional.value - (beta - end) * self.seen
-            tails.append(
-                math.exp(min(exponent, 0.0)) if beyond and (beta - end) * (1.0 if end == low else -1.0) > 0.0 else 1.0
-            )
+            inside = (beta - end) * (1.0 if end == low else -1.0) > 0.0
+            tails.append(math.exp(min(exponent, 0.0)) if beyond and inside else 1.0)
         return tails[0], tails[1]
 
 
@@ -311,21 +293,8 @@ def two_size_tails(
 ) -> tuple[float, float]:
     """Return ``P(S >= seen)`` and ``P(S <= seen)``, with all that lies within one per cent of it in both.
 
-    Parameters
-    ----------
-    seen : float
-        The sum.
-    rows : float
-        How many rows there are; each surprises with the same probability.
-    rate : float
-        Minus the logarithm of the probability that nothing surprises.
-    mean, variance, third : float
-        Cumulants of the sum.
-
-    Returns
-    -------
-    tuple of float
-        Exact where rows are alike and have two sizes of surprises, but for the slack.
+    So many rows surprise with the same probability each, and with ``exp(-rate)`` none does; ``mean``, ``variance`` and
+    ``third`` are the cumulants of the sum. Tails are exact where surprises have two sizes, but for the slack.
     """
     chance = -math.expm1(-rate / rows)
     expected = rows * chance

@@ -33,18 +33,11 @@ class _Tilted(NamedTuple):
 
 @final
 class PointsLaw(Law):
-    """Two-class rows.
+    """Two-class rows, by points that stand for those that are possible and not certain.
 
-    Parameters
-    ----------
-    points : Points
-        What stands for the rows that are possible and not certain.
-    excess : float
-        Their summed excess, weighted; exact, so that points need to be right for differences alone.
-    mass : float
-        Sum of the weights of all possible rows.
-    together : tuple of ndarrays, optional
-        Log-odds and counts of fewer points without weights, for all that does not depend on what happened.
+    Their summed ``excess``, by weight, is exact, so that points need to be right for differences alone; ``mass`` is the
+    sum of the weights of all possible rows. ``together`` are log-odds and counts of fewer points without weights, for
+    all that does not depend on what happened.
     """
 
     def __init__(

@@ -182,21 +182,8 @@ def frequent_classes(tally: Tally, max_ratio: float, level: float) -> list[Frequ
 
     Mistakes do not show them: a rare class among three or more is never the likeliest one. The bounds are exact where
     rows are independent and have no weights. Those of all classes together miss with a probability of at most a
-    fiftieth of what the level leaves.
-
-    Parameters
-    ----------
-    tally : Tally
-        The sums.
-    max_ratio : float
-        How many times as often as announced a class may happen.
-    level : float
-        Level of the verdict.
-
-    Returns
-    -------
-    list of FrequentClass
-        None of two classes, of which mistakes tell, or where there are no sums by class.
+    fiftieth of what the level of the verdict leaves. None is found of two classes, of which mistakes tell, or where
+    there are no sums by class.
     """
     sums, s = tally.class_sums, tally.summary
     if sums is None or len(sums.observed) < 3:

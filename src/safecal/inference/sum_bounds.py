@@ -218,23 +218,10 @@ def clustered_bounds(
 ) -> Ends:
     """Return bounds on the ECD of each key, each of them missed with probability ``alpha`` at most.
 
-    Parameters
-    ----------
-    key, cluster : ndarray of shape (rows,)
-        Numbers of the key and of the cluster that each row of ``sums`` belongs to. Rows of the same pair add up.
-    sums : ndarray of shape (rows, 14)
-        Sums by cluster and key, as `Pairs` holds them.
-    size : int
-        How many keys there are.
-    alpha : float
-        Accepted probability of a miss, for each end.
-    rarity : Rarity, optional
-        How rare surprises are, for each key. By default it is bounded by the sums.
-
-    Returns
-    -------
-    Ends
-        ``low`` and ``high``, of the possible rows: an impossible outcome makes ECD infinite, which these do not say.
+    ``key`` and ``cluster`` are the numbers of those that each row of ``sums`` belongs to, and ``size`` is how many keys
+    there are. Sums by cluster and key are as `Pairs` holds them; rows of the same pair add up. How rare surprises are,
+    for each key, is by default bounded by the sums. Bounds are of the possible rows: an impossible outcome makes ECD
+    infinite, which these do not say.
     """
     key, sums = of_pairs(key, cluster, sums)
     rarity = _rarity_by_key(key, sums, size) if rarity is None else rarity
@@ -309,23 +296,9 @@ def clustered_ratios(
 ) -> Ends:
     """Return bounds on the ratio of mistakes of each key, each of them missed with probability ``alpha`` at most.
 
-    Parameters
-    ----------
-    key, cluster : ndarray of shape (rows,)
-        Numbers of the key and of the cluster that each row of ``sums`` belongs to. Rows of the same pair add up.
-    sums : ndarray of shape (rows, columns)
-        Sums by cluster and key, as `Pairs` or `Clusters` holds them; NaN for states, and so are the bounds.
-    size : int
-        How many keys there are.
-    alpha : float
-        Accepted probability of a miss, for each end.
-    times : float, default 1
-        How many times as many clusters of this kind to reckon with.
-
-    Returns
-    -------
-    Ends
-        ``low`` and ``high``; 0 and infinity where clusters are too few to tell.
+    The arguments are those of `clustered_bounds`, but ``sums`` may be those of `Clusters`, too; bounds are for so many
+    ``times`` as many clusters of this kind. They are 0 and infinity where clusters are too few to tell, and NaN for
+    states.
     """
     key, sums = of_pairs(key, cluster, sums)
     column = {name: np.ascontiguousarray(sums[:, k]) for k, name in enumerate(BASE)}

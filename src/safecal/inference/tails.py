@@ -12,8 +12,7 @@ The latter, if the model is calibrated, by one of these:
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -144,9 +143,7 @@ def t_quantiles(alpha: float, freedom: FloatArray) -> FloatArray:
 _STEPS = 60
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _TiltedSum:
+class _TiltedSum(NamedTuple):
     t: float
     value: float
     mean: float
@@ -283,19 +280,10 @@ def tilted_to_zero(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
     """Tilt a law of each row by ``exp(-theta values)`` until its mean is 0, by a bracketed Newton's method.
 
-    Parameters
-    ----------
-    values, log_base : ndarray of shape (rows, outcomes)
-        What each outcome counts, and the logarithm of its mass before the tilt.
-
-    Returns
-    -------
-    variance, third : ndarray of shape (rows,)
-        Cumulants of the tilted law; 0 where all values have one sign, or where ``certain``.
-    lowest, highest : ndarray of shape (rows,)
-        The ends of the values.
-    certain : ndarray of shape (rows,)
-        Whether a value, or its third power, is beyond every float.
+    For each outcome of a row, ``values`` tell what it counts, and ``log_base`` the logarithm of its mass before the
+    tilt. Returned are of each row the second and third cumulant of the tilted law, 0 where all values have one sign;
+    the smallest and the largest value; and whether a value, or its third power, is beyond every float: then cumulants
+    are 0, too.
     """
     known = np.isfinite(values) & np.isfinite(log_base)
     lowest, highest = np.where(known, values, np.inf).min(axis=1), np.where(known, values, -np.inf).max(axis=1)
