@@ -100,21 +100,10 @@ _read: Any = documents.record({
 
 
 def decide(looks: Sequence[Look], decisions: Sequence[Decision]) -> tuple[Decision, int]:
-    """Decide by all looks together.
+    """Decide by all looks together, of which there is one at least, from what each of them says by itself.
 
-    Parameters
-    ----------
-    looks : sequence of Look
-        At least one.
-    decisions : sequence of str
-        What each of them says by itself.
-
-    Returns
-    -------
-    decision : {"SAFE", "UNSAFE", "UNDETERMINED"}
-        UNSAFE where a look that condemns says so; SAFE where each that acquits says so, and there is one.
-    index : int
-        The look that decided, the first of several.
+    It is UNSAFE where a look that condemns says so; SAFE where each that acquits says so, and there is one. Beside the
+    decision stands the number of the look that decided, the first of several.
     """
     pairs = list(enumerate(zip(looks, decisions, strict=True)))
     condemning = [i for i, (look, decision) in pairs if look.condemns and decision == "UNSAFE"]

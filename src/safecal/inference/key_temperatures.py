@@ -20,7 +20,7 @@ from .._sums.nodes import NodeTable
 from .._sums.summary import COLUMN
 from .._types import BoolArray, FloatArray, IndexArray
 from .law import LARGEST, SMALLEST
-from .nodes import BEYOND, FROM_ENDS
+from .nodes import BEYOND, FROM_ENDS, in_log_beta
 from .sum_bounds import Keys, blocks, mistakes_by_key
 
 __all__ = ["Hot", "KeyLaw", "KeyTemperatures", "NodeKeys", "StateKeys"]
@@ -89,7 +89,8 @@ class NodeKeys(KeyLaw):
     def __init__(self, table: NodeTable, sums: FloatArray, most_entropy: float) -> None:
         self._classes = table.classes
         nodes = table.nodes
-        value, first, second, third = np.moveaxis(nodes[:, :, :4], 2, 0)
+        cumulants = np.moveaxis(nodes[:, :, :4], 2, 0)
+        value, _, second, third = cumulants
         beta = np.array(NODES)
         known: BoolArray = np.asarray(np.isfinite(nodes).all(axis=2))
         with np.errstate(all="ignore"):  # keys without rows, or so sharp that nothing is left at beta = 4
@@ -101,13 +102,7 @@ class NodeKeys(KeyLaw):
             self._fourth = self._fourth_power(mass * most_entropy)
             if table.classes:
                 known &= value > 0.0
-                l1 = first / value
-                l2 = second / value - l1 * l1
-                l3 = third / value - 3.0 * first * second / value**2 + 2.0 * l1**3
-                value, first, second, third = np.log(value), l1, l2, l3
-            d2 = beta**2 * second + beta * first
-            d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
-        self._ends = np.stack([value, beta * first, d2, d3], axis=2)
+            self._ends = np.stack(in_log_beta(beta, cumulants, table.classes), axis=2)
         self._first, self._last = _known_around_one(known)
         self.lowest = np.full(len(sums), SMALLEST) if table.classes else np.exp(_X[self._first])
         self.highest = np.exp(_X[self._last]) * (BEYOND if table.classes else 1.0)

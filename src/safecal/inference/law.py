@@ -263,15 +263,15 @@ class StatesLaw(Law):
 
     def tails(self, beta: float) -> Tails:
         at = self.at(beta)
-        return Tails(*pearson3(self.seen - at.mean, at.variance, at.third))
+        return pearson3(self.seen - at.mean, at.variance, at.third)
 
 
-def normal(z: float) -> tuple[float, float]:
+def normal(z: float) -> Tails:
     """Return ``P(Z >= z)`` and ``P(Z <= z)`` for a standard normal."""
-    return 0.5 * math.erfc(z * math.sqrt(0.5)), 0.5 * math.erfc(-z * math.sqrt(0.5))
+    return Tails(0.5 * math.erfc(z * math.sqrt(0.5)), 0.5 * math.erfc(-z * math.sqrt(0.5)))
 
 
-def pearson3(value: float, variance: float, third: float) -> tuple[float, float]:
+def pearson3(value: float, variance: float, third: float) -> Tails:
     """Return both tails of the shifted gamma law with mean 0 and the given variance and third cumulant.
 
     Exact for sums over Gaussian predictions with equal weights.
@@ -282,15 +282,15 @@ def pearson3(value: float, variance: float, third: float) -> tuple[float, float]
         return normal(value / spread)
     if skew < 0:
         upper, lower = pearson3(-value, variance, -third)
-        return lower, upper
+        return Tails(lower, upper)
     shape, scale = (2.0 / skew) ** 2, third / (2.0 * variance)
     if shape < ATOM:
-        return (1.0 if value <= 0.0 else shape), 1.0
+        return Tails(1.0 if value <= 0.0 else shape, 1.0)
     x = max(value / scale + shape, 0.0)
-    return float(special.gammaincc(shape, x)), float(special.gammainc(shape, x))
+    return Tails(float(special.gammaincc(shape, x)), float(special.gammainc(shape, x)))
 
 
-def lugannani_rice(distance: float, drop: float, variance: float, third: float) -> tuple[float, float]:
+def lugannani_rice(distance: float, drop: float, variance: float, third: float) -> Tails:
     """Return both tails of a sum at its observed value, by the saddlepoint approximation.
 
     ``distance`` is how far the law has to be tilted for its mean to be the observed value, positive when the value lies
@@ -305,7 +305,8 @@ def lugannani_rice(distance: float, drop: float, variance: float, third: float) 
     else:
         correction = 1.0 / u - 1.0 / r
     upper, lower = normal(r)
-    return min(max(upper + density * correction, 0.0), 1.0), min(max(lower - density * correction, 0.0), 1.0)
+    upper, lower = upper + density * correction, lower - density * correction
+    return Tails(min(max(upper, 0.0), 1.0), min(max(lower, 0.0), 1.0))
 
 
 FEW = 200  # units below which each end is the wider of plain and corrected

@@ -17,7 +17,7 @@ from .._types import FloatArray
 from ..errors import UnavailableError
 from .law import SMALLEST, Law, Tails, Tilt, lugannani_rice, pearson3
 
-__all__ = ["BEYOND", "FROM_ENDS", "NodesLaw"]
+__all__ = ["BEYOND", "FROM_ENDS", "NodesLaw", "in_log_beta"]
 
 _X = np.log(NODES)
 _FEW = 25.0  # expected surprises, or one over the squared skewness, below which their law is a lattice
@@ -200,8 +200,8 @@ class NodesLaw(Law):
         if not self._weighted and 0.0 < self.beta < math.inf:
             best = self.at(self.beta)
             drop = (beta - self.beta) * self.seen + self._rise(beta, self.beta)
-            return Tails(*lugannani_rice(beta - self.beta, drop, best.variance, best.third))
-        return Tails(*pearson3(self.seen - at.mean, at.variance, at.third))
+            return lugannani_rice(beta - self.beta, drop, best.variance, best.third)
+        return pearson3(self.seen - at.mean, at.variance, at.third)
 
     # Given that something surprised, exp(R) - 1 takes the place of exp(R): what is left has no atom at 0.
 
@@ -259,18 +259,22 @@ def _known_around_one(usable: list[bool], start: int) -> slice:
     return slice(low, high + 1)
 
 
+def in_log_beta(beta: FloatArray, cumulants: FloatArray, classes: bool) -> tuple[FloatArray, ...]:
+    """Return values and three derivatives in log beta, of those in beta; for classes, of the logarithm of R."""
+    value, first, second, third = cumulants
+    if classes:
+        l1 = first / value
+        l2 = second / value - l1 * l1
+        l3 = third / value - 3.0 * first * second / value**2 + 2.0 * l1**3
+        value, first, second, third = np.log(value), l1, l2, l3
+    d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
+    return value, beta * first, beta**2 * second + beta * first, d3
+
+
 def _polynomials(x: FloatArray, sums: FloatArray, classes: bool) -> list[tuple[float, float, list[float]]]:
     """Return start, width and coefficients of the polynomial between each two nodes; of one node its Taylor series."""
-    beta = np.exp(x)
-    value, first, second, third = sums.T
-    if classes:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            l1 = first / value
-            l2 = second / value - l1 * l1
-            l3 = third / value - 3.0 * first * second / value**2 + 2.0 * l1**3
-            value, first, second, third = np.log(value), l1, l2, l3
-    d1, d2 = beta * first, beta**2 * second + beta * first
-    d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, d1, d2, d3 = in_log_beta(np.exp(x), sums.T, classes)
     if len(x) == 1:
         return [(float(x[0]), 1.0, [float(value[0]), float(d1[0]), float(d2[0]) / 2.0, float(d3[0]) / 6.0])]
     pieces = []

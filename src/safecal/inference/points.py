@@ -144,7 +144,7 @@ class PointsLaw(Law):
     def _smooth_tails(self, beta: float, tilted: _Tilted | None) -> Tails:
         if tilted is None:
             return Tails(0.0, 1.0) if self.seen > self.at(beta).mean else Tails(1.0, 0.0)
-        return Tails(*lugannani_rice(*tilted))
+        return lugannani_rice(*tilted)
 
     def _rate(self, beta: float) -> float:
         """Return minus the logarithm of the probability that nothing surprises."""

@@ -72,7 +72,7 @@ def ends_by_key(sums: FloatArray, *wanted: tuple[float, int]) -> list[FloatArray
 
 def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
     """Return an interval for each key, from its sums, at the level that makes all hold together (Bonferroni)."""
-    alpha = _alpha_of_each(sums, fraction(level, "level"))
+    alpha = (1.0 - fraction(level, "level")) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
     return _intervals(sums, alpha, 1.0 - 2.0 * alpha)
 
 
@@ -84,11 +84,6 @@ def intervals_from_sums(sums: FloatArray, level: float) -> tuple[Interval, ...]:
 def interval_from_sums(summary: Summary, level: float) -> Interval:
     """Return ECD with its interval, from sums alone."""
     return intervals_from_sums(as_sums([summary]), level)[0]
-
-
-def _alpha_of_each(sums: FloatArray, level: float) -> float:
-    """Return with what probability each end may miss, so that all intervals hold together."""
-    return (1.0 - level) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
 
 
 def blocks(count: int) -> list[slice]:
