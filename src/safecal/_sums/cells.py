@@ -70,8 +70,6 @@ class Cells:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cells) and np.array_equal(self.moments, other.moments)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Cells({self.moments[..., 0].sum():.0f} rows in {int((self.moments[..., 0] > 0).sum())} cells)"
 
@@ -212,8 +210,6 @@ class WeightedCells:
         if not isinstance(other, WeightedCells):
             return False
         return np.array_equal(self.keys, other.keys) and np.array_equal(self.moments, other.moments)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"WeightedCells({self.moments[:, 0].sum():.0f} rows in {len(self.keys)} cells)"

@@ -112,8 +112,6 @@ class Pairs:
         places = np.array_equal(self.cluster, other.cluster) and np.array_equal(self.key, other.key)
         return places and np.array_equal(self.sums, other.sums, equal_nan=True)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Pairs({len(self)} of {len(self.clusters)} clusters and {len(self.keys)} keys)"
 

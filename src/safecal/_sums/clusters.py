@@ -182,8 +182,6 @@ class Clusters:
         same = self.sharp is None or np.array_equal(self.sharp, np.asarray(other.sharp), equal_nan=True)
         return same and np.array_equal(self.sums, other.sums, equal_nan=True)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Clusters({len(self)})"
 

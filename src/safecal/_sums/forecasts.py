@@ -5,7 +5,7 @@ Beside that, scores and widths of a forecast of a number, correlations of one of
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -90,6 +90,8 @@ class ForecastSums(ArraySums):
         Weight, its squares, CRPS, spread, error, its square; widths and scores of each level.
     """
 
+    kind: ClassVar[str] = "forecast_sums"
+
     ranks: FloatArray
     sums: FloatArray
 
@@ -112,16 +114,12 @@ class ForecastSums(ArraySums):
         outside = round(0.5 * (1.0 - level) * CELLS)
         return float(self.ranks[outside : CELLS - outside].sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        return documents.document("forecast_sums", self._lists())
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         size = len(_SUMS) + 2 * len(LEVELS)
         readers = {"ranks": _read_ranks, "sums": documents.list_of(documents.between(), size, size)}
-        sums = cls._of_lists(documents.read("forecast_sums", document, readers))
+        sums = cls._of_lists(documents.read(cls.kind, document, readers))
         _require_ranks(sums.ranks, sums.sums[0], sums.sums[1])
         return sums
 
@@ -179,6 +177,8 @@ class VectorSums(ArraySums):
         Products of whitened errors, and of errors by axis; stated correlations, their squares, and their factor.
     """
 
+    kind: ClassVar[str] = "vector_sums"
+
     ranks: FloatArray
     sums: FloatArray
     matrices: FloatArray
@@ -195,10 +195,6 @@ class VectorSums(ArraySums):
         """Return the weight of the rows whose ellipsoid of a level holds the outcome."""
         return float(self.ranks[: round(level * CELLS)].sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        return documents.document("vector_sums", self._lists())
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
@@ -208,7 +204,7 @@ class VectorSums(ArraySums):
             "sums": documents.list_of(documents.between(0.0), 3, 3),
             "matrices": documents.list_of(documents.list_of(line, 2, MOST_AXES), len(_MATRICES), len(_MATRICES)),
         }
-        fields = documents.read("vector_sums", document, readers)
+        fields = documents.read(cls.kind, document, readers)
         if len({len(line) for matrix in fields["matrices"] for line in (matrix, *matrix)}) != 1:
             documents.refuse("must have square `matrices` of one size")
         sums = cls._of_lists(fields)
@@ -291,8 +287,6 @@ class DrawSums:
         if not isinstance(other, DrawSums) or self.axes != other.axes:
             return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _OF_DRAWS)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"DrawSums({len(self.axes)} axes)"

@@ -99,8 +99,6 @@ class Nodes:
             return False
         return self._rest() == other._rest() and np.array_equal(self.sums, other.sums, equal_nan=True)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Nodes({self.surprises} surprises)"
 
@@ -208,8 +206,6 @@ class NodeTable:
             return False
         return np.array_equal(self.sums, other.sums, equal_nan=True)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"NodeTable({len(self)} keys)"
 
@@ -307,8 +303,6 @@ class Ordered:
             return False
         same = self.on == other.on and np.array_equal(self.keys, other.keys)
         return same and np.array_equal(self.sums, other.sums, equal_nan=True)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Ordered({self.on}, {len(self)} cells)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 from scipy import special
@@ -152,6 +152,8 @@ class ArraySums:
 
     __slots__: tuple[str, ...] = ()
 
+    kind: ClassVar[str]  # of its documents
+
     def __add__(self, other: object) -> Self:
         if type(other) is not type(self):
             return NotImplemented
@@ -163,11 +165,9 @@ class ArraySums:
             return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]
-
-    def _lists(self) -> dict[str, Any]:
-        """Return the arrays as a document holds them."""
-        return {name: getattr(self, name).tolist() for name in self.__slots__}
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        return documents.document(self.kind, {name: getattr(self, name).tolist() for name in self.__slots__})
 
     @classmethod
     def _of_lists(cls, fields: Mapping[str, Any]) -> Self:

@@ -233,10 +233,8 @@ class _ClassCounts(NamedTuple):
         observed, predicted = self.observed + half_row, self.predicted + half_row
         ratio = observed / predicted
         centred = np.eye(len(ratio)) - predicted / predicted.sum()  # a constant for all classes changes nothing
-        spread = _covariance_of_counts(
-            self.products[0]
-        )  # without a spread along that constant, which `centred` takes away again
-        spread += float(np.trace(spread)) / len(spread) ** 2
+        spread = _covariance_of_counts(self.products[0])
+        spread += float(np.trace(spread)) / len(spread) ** 2  # along that constant, which `centred` takes away again
         try:
             step = centred @ np.linalg.solve(spread, predicted[:, None] * centred)
         except np.linalg.LinAlgError:
@@ -300,9 +298,8 @@ def _groups_of_classes(products: FloatArray) -> FloatArray:
     if len(rest) and len(kept):
         rows = np.zeros((1, len(spread)))
         rows[0, rest] = 1.0
-        if (
-            float(rows[0] @ _covariance_of_counts(products) @ rows[0]) < _ENOUGH
-        ):  # still too few: with the smallest of the others
+        together = float(rows[0] @ _covariance_of_counts(products) @ rows[0])
+        if together < _ENOUGH:  # still too few: with the smallest of the others
             smallest = kept[int(np.argmin(spread[kept]))]
             kept, rest = kept[kept != smallest], np.append(rest, smallest)
     groups = np.zeros((len(kept) + bool(len(rest)), len(spread)))
