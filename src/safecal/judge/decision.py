@@ -13,15 +13,15 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
-from .._sums.by_column import tallies_by_column
 from .._sums.cells import Order
 from .._sums.summary import COLUMN, completed
 from .._sums.tally import Tally
+from .._sums.tally_parts import tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
+from ..inference.bounds import Mistakes, ratio_bounds
 from ..inference.bounds import clusters_needed as more_clusters_needed
 from ..inference.directions import judged_directions, shows_directions
 from ..inference.local import Local, Range
-from ..inference.mistakes import Mistakes, ratio_bounds
 from ..inference.results import Interval
 from ..inference.sum_bounds import firm_and_weak_bounds
 from ..options import Limits

@@ -16,10 +16,9 @@ from .._types import ArrayLike
 from ..errors import OptionError, TruthError
 from ..families.predictions import Predictions
 from ..files import schema
-from ..inference.bounds import Bounds
+from ..inference.bounds import Bounds, Mistakes
 from ..inference.calibration import calibration_test, generator, tally_test
 from ..inference.local import Local
-from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..options import LimitOptions, Limits
 from ..slices.results import Slices

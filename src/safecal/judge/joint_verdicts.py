@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .._sums.looks import Look, are_ends, decide
+from .._sums.tally_parts import Look, are_ends, decide
 from .._types import Decision
 from ..inference.results import Interval
 from .groups import GroupVerdict

@@ -10,7 +10,7 @@ import numpy as np
 from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import visible
-from ..inference.mistakes import mistakes_text
+from ..inference.bounds import mistakes_text
 from ..inference.results import Interval
 
 __all__ = [

@@ -7,9 +7,9 @@ import numpy as np
 
 from .._checks.arrays import same_labels
 from .._checks.columns import step_keys
-from .._sums.looks import Look
 from .._sums.splits import Plan
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike
 from ..families.predictions import Predictions
 from ..options import LimitOptions, Limits
