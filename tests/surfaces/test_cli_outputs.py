@@ -16,7 +16,7 @@ import pytest
 
 from safecal.cli.options import output, place, store
 from safecal.cli.parser import build_parser
-from safecal.watch.sqlite import store_files
+from safecal.watch.databases import store_files
 
 pl = pytest.importorskip("polars", minversion="1.38")
 

@@ -14,7 +14,7 @@ from safecal.monitor import Monitor
 from safecal.watch.channels import channels
 from safecal.watch.history import Raised
 from safecal.watch.notifier import Notifier
-from safecal.watch.sqlite import SqliteStore
+from safecal.watch.databases import SqliteStore
 
 from .store_laws import SETTINGS, taken
 

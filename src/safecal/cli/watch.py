@@ -23,7 +23,7 @@ from ..watch.batches import KINDS, Arrival, Folder, Watcher
 from ..watch.channels import channels
 from ..watch.history import History, Taken
 from ..watch.notifier import Notifier
-from ..watch.sqlite import open_store, store_files
+from ..watch.databases import open_store, store_files
 from ..watch.standard_input import PREFIX, Cutter, Pipe
 from ..watch.standing import power_of_ten, status_text
 from ..watch.store import Store

@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any, Self
 
@@ -45,8 +45,9 @@ class Store(ABC):
     nothing has changed.
     """
 
-    def __init__(self, name: str, model: str) -> None:
+    def __init__(self, name: str, model: str, error: type[Exception]) -> None:
         self.name, self.model = name, model
+        self._error = error  # what the library of the database raises
         self.settings: Mapping[str, Any] = {}
         self._changes = 0  # how often the state had changed when we last saw it
 
@@ -67,6 +68,17 @@ class Store(ABC):
     @abstractmethod
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Execute a statement, with ``?`` for each value, and return the rows that come back."""
+
+    @abstractmethod
+    def _in_words(self, error: Any) -> SafecalError:
+        """Return an error of the database in words, with one move to make."""
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            raise self._in_words(error) from error
 
     def begin(self, settings: Mapping[str, Any], monitor: Monitor) -> None:
         """Take up the model where it was left, or begin with these settings and this monitor."""
