@@ -26,8 +26,8 @@ from watch.rude import OK, Rude
 from safecal.cli.main import main
 from safecal.monitor import Monitor
 from safecal.watch.batches import Arrival, Watcher, digest_of
-from safecal.watch.history import History
 from safecal.watch.databases import SqliteStore, open_store
+from safecal.watch.history import History
 
 pl = pytest.importorskip("polars", minversion="1.38")
 if not hasattr(os, "fork"):

@@ -14,8 +14,8 @@ import pytest
 from safecal.errors import FileError, FormError
 from safecal.monitor import Monitor
 from safecal.watch.batches import Arrival, Folder, Watcher
-from safecal.watch.history import Known
 from safecal.watch.databases import SqliteStore
+from safecal.watch.history import Known
 from safecal.watch.standard_input import Cutter, records
 
 from .feeding import columns, put, text

@@ -19,9 +19,9 @@ from safecal.errors import FileError, LockedError
 from safecal.files import write_atomically
 from safecal.inputs.sources import stamp_of
 from safecal.watch.batches import Arrival, Watcher, digest_of
+from safecal.watch.databases import SqliteStore, store_files
 from safecal.watch.page import history_page
 from safecal.watch.prometheus import exposition
-from safecal.watch.databases import SqliteStore, store_files
 
 from .feeding import columns, put, text
 

@@ -20,10 +20,9 @@ from ..files import write_atomically
 from ..monitor import Monitor
 from ..options import Limits
 from ..watch.batches import KINDS, Arrival, Folder, Watcher
-from ..watch.channels import channels
-from ..watch.history import History, Taken
-from ..watch.notifier import Notifier
+from ..watch.channels import Notifier, channels
 from ..watch.databases import open_store, store_files
+from ..watch.history import History, Taken
 from ..watch.standard_input import PREFIX, Cutter, Pipe
 from ..watch.standing import power_of_ten, status_text
 from ..watch.store import Store
@@ -99,8 +98,7 @@ def _watch(options: argparse.Namespace) -> int:
         store = stack.enter_context(
             open_store(address, model=options.name, settings=settings, monitor=monitor, patience=options.patience)
         )
-        addresses = {"command": options.on_alarm, "webhook": options.webhook}
-        open_channels = channels(**addresses) if any(addresses.values()) else {}
+        open_channels = channels(command=options.on_alarm, webhook=options.webhook)
         quarantine = options.bad_rows == "quarantine"
         watcher = Watcher(
             store, lambda arrival, stored: BatchContent(arrival, stored, quarantine), say, retry=options.retry
