@@ -22,9 +22,8 @@ from ..options import Limits
 from ..watch.batches import KINDS, Arrival, Folder, Watcher
 from ..watch.channels import Notifier, channels
 from ..watch.databases import open_store, store_files
-from ..watch.history import History, Taken
+from ..watch.history import History, Taken, power_of_ten
 from ..watch.standard_input import PREFIX, Cutter, Pipe
-from ..watch.standing import power_of_ten, status_text
 from ..watch.store import Store
 from .outputs import ReadFolder, check_outputs
 from .watch_reading import BatchContent
@@ -43,6 +42,8 @@ _SETTINGS = (
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.what == "status":
+        from ..watch.words import status_text
+
         address = options.store or _FILE
         check_outputs(report=options.report, store=store_files(address))
         with open_store(address, model=options.name, patience=options.patience) as store:

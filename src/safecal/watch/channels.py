@@ -27,8 +27,7 @@ from .._checks.columns import whole_number
 from .._checks.message import fail
 from .._optional import version
 from ..errors import NotifyError, OptionError, SafecalError, shortened
-from .history import Raised
-from .standing import group_names, log10
+from .history import Raised, group_names, log10
 from .store import Store
 
 __all__ = ["Notifier", "body", "channels", "check_url", "post", "run_command"]

@@ -25,10 +25,9 @@ from ..html.markup import (
     with_code,
 )
 from ..inference.sum_bounds import interval_from_sums, intervals_together
-from .history import LEVEL, History, Raised, Slot, alarm_numbers, window_slots
+from .history import LEVEL, History, Judged, Raised, Reading, Slot, group_names, log10, shown_groups, window_slots
 from .page_pictures import pictures_section
-from .page_words import State, name_markup, run_length_text, state
-from .standing import Judged, Reading, group_is_mild, group_names, log10, shown_groups
+from .words import State, group_is_mild, name_markup, run_length_text, state
 
 __all__ = ["ROWS_LISTED", "alarm_table", "group_table", "history_page"]
 
@@ -260,8 +259,8 @@ def alarm_table(history: History) -> Markup:
         TableColumn("batch", "text"),
     ]
     names = group_names(history.monitor.groups)
-    latest = [*zip(alarm_numbers(history), history.alarms, strict=True)][::-1][:ROWS_LISTED]
-    body = [_alarm_row(number, raised, names) for number, raised in latest]
+    latest = [*enumerate(history.alarms, 1)][::-1][:ROWS_LISTED]
+    body = [_alarm_row(str(number), raised, names) for number, raised in latest]
     return sorting_table(columns, body, "Alarms, the latest first")
 
 

@@ -27,8 +27,7 @@ from ..html.markup import (
     tick_text,
     upright_label,
 )
-from .history import LEVEL, History, Slot, alarm_numbers
-from .standing import Reading, log10
+from .history import LEVEL, History, Reading, Slot, log10
 
 __all__ = ["STRETCHES", "EvidenceCurve", "pictures_section", "thinned", "windows_figure"]
 
@@ -81,12 +80,11 @@ def pictures_section(history: History, windows: list[Slot], unit: str) -> Markup
     """Return the pictures of a history that has points."""
     reading = Reading.of(history.monitor)
     paths = _evidence_paths(history)
-    numbers = alarm_numbers(history)
 
     def marks(kind: str, *directions: str) -> list[tuple[int, str]]:
         return [
-            (raised.alarm.row, numbers[k])
-            for k, raised in enumerate(history.alarms)
+            (raised.alarm.row, str(number))
+            for number, raised in enumerate(history.alarms, 1)
             if raised.alarm.kind == kind and raised.alarm.direction in directions and raised.alarm.group is None
         ]
 
@@ -260,12 +258,11 @@ def _describe_evidence(curves: Sequence[EvidenceCurve], alarms: Sequence[tuple[i
 
 def windows_figure(history: History, windows: list[Slot], unit: str) -> Markup:
     """Return the picture with its heading and its caption."""
-    numbers = alarm_numbers(history)
     marked: dict[str, str] = {}
-    for k, raised in enumerate(history.alarms):
+    for number, raised in enumerate(history.alarms, 1):
         name = raised.alarm.window if unit == "window" else raised.batch
         if name is not None:
-            marked[name] = f"{marked[name]}, {numbers[k]}" if name in marked else numbers[k]
+            marked[name] = f"{marked[name]}, {number}" if name in marked else str(number)
     total = sum(len(slot.names) for slot in windows)
     plural = "windows" if unit == "window" else "batches"
     merged = f" The {grouped(total)} {plural} are too many to draw: neighbours are added up to {len(windows)}."

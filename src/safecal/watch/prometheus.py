@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, Self, final
 from .._checks.columns import whole_number
 from .._checks.message import fail, show
 from ..errors import NotifyError, OptionError
-from .history import History
-from .standing import Reading, group_names, shown_groups
+from .history import History, Reading, group_names, shown_groups
 
 __all__ = ["Server", "exposition"]
 

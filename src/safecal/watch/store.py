@@ -9,10 +9,10 @@ from typing import Any, Self
 
 from .. import documents
 from .._sums.summary import Summary
-from ..errors import DocumentError, FileError, SafecalError
+from ..errors import DocumentError, FileError, OptionError, SafecalError
 from ..files import parsed_json
 from ..monitor import Alarm, Monitor
-from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, check_settings, storable_text
+from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, storable_text
 
 __all__ = ["TABLES", "VERSION", "Store"]
 
@@ -85,7 +85,7 @@ class Store(ABC):
         with self._transaction():
             rows = self._execute("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
             if rows:
-                self.settings = check_settings(self._settings(rows[0][0]), settings, self.name)
+                self.settings = _check_settings(self._settings(rows[0][0]), settings, self.name)
                 return
             # What was not asked for is as the monitor has it.
             self.settings = {k: getattr(monitor, k, None) if v is None else v for k, v in settings.items()}
@@ -301,6 +301,29 @@ class Store(ABC):
 
 def _json_text(content: Any) -> str:
     return json.dumps(content, allow_nan=False)
+
+
+def _check_settings(stored: Mapping[str, Any], requested: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the settings to go on with; refuse those that would mean another test than the one that was begun.
+
+    A value of None requests nothing.
+    """
+    for key, value in requested.items():
+        if value is not None and stored.get(key) != value:
+            option = "--" + key.replace("_", "-")
+            raise OptionError(
+                f"{name} was begun with {_option_text(option, stored.get(key))}; got {_option_text(option, value)}.\n\n"
+                "Hint: evidence counts under the settings it was begun with. Give those, or another `--store`."
+            )
+    return dict(stored)
+
+
+def _option_text(option: str, value: Any) -> str:
+    if value is None or value == [] or value is False:
+        return f"no `{option}`"
+    if isinstance(value, list):
+        return "`" + " ".join(f"{option} {x}" for x in value) + "`"
+    return f"`{option}`" if value is True else f"`{option} {value}`"
 
 
 def _read_setting(value: Any) -> Any:
