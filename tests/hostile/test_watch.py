@@ -91,7 +91,7 @@ class Feeder:
 
 def _uninterrupted(order: list[str], folder: Path, store: Path) -> History:
     """Return what one watcher that is never killed makes of the same batches in the same order."""
-    from safecal.cli.watch_reading import BatchContent
+    from safecal.cli.watch_session import BatchContent
 
     told: list[str] = []
     names = ("alpha", "run_length", "y", "prob", "logits", "by", "window_column")

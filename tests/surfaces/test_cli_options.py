@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from safecal.cli.main import main
-from safecal.cli.options import MOST_BINS, output, place, store
-from safecal.cli.parser import build_parser
+from safecal.cli.main import build_parser, main
+from safecal.cli.options import MOST_BINS, output, place
+from safecal.cli.watch import store
 
 pl = pytest.importorskip("polars", minversion="1.38")
 

@@ -227,7 +227,7 @@ class Watch:
     """A watcher whose clock stands still."""
 
     def __init__(self, folder: Path, *, apart: bool = False, **settings: Any) -> None:
-        from safecal.cli.watch_reading import BatchContent
+        from safecal.cli.watch_session import BatchContent
 
         self.messages: list[str] = []
         self.store = SqliteStore(

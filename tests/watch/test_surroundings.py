@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from safecal.cli.main import main
-from safecal.cli.watch_reading import BatchContent
+from safecal.cli.watch_session import BatchContent
 from safecal.errors import FileError, LockedError
 from safecal.files import write_atomically
 from safecal.inputs.sources import stamp_of

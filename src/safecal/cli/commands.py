@@ -22,10 +22,9 @@ from ..inputs.columns import Columns
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate
 from ..judge.verdict import SAFE, UNSAFE
-from .options import LIMITS, RULES, limit_options
-from .outputs import check_outputs, command_line, write_plot
+from .options import LIMITS, RULES, attribute, limit_options
+from .outputs import check_outputs, command_line, gate_status, say_verdict, searching, write_plot
 from .table_file import KeptRows, TableFile, file_inputs, read_json
-from .terminal import gate_status, say_verdict, searching
 
 __all__ = ["run_compare", "run_demo", "run_evaluate", "run_plan"]
 
@@ -159,7 +158,7 @@ def _fix_command(evaluation: Evaluation, table: TableFile, options: argparse.Nam
     words += ["--drop-missing"] if columns.drop_missing else []
     words += ["--verbalised"] if columns.grid is not None else []
     for name, limit in LIMITS.items():
-        value = getattr(options, name.removeprefix("--").replace("-", "_"))
+        value = getattr(options, attribute(name))
         words += [] if value == limit.default else [name, f"{value:g}"]
     words += [] if options.rule == RULES[0] else ["--rule", options.rule]
     return shlex.join([*words, "--save", "calibrator.json"])

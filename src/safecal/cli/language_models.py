@@ -16,8 +16,7 @@ from ..inputs.questions import LengthScale
 from ..inputs.sources import must_be_a_file, spooled
 from ..inputs.text_files import opened
 from .options import add_limit_options, limit_options, output, place, whole
-from .outputs import check_outputs, command_line
-from .terminal import Progress, gate_status, say_verdict
+from .outputs import Progress, check_outputs, command_line, gate_status, say_verdict
 
 __all__ = ["add_options", "open_answers", "open_logs", "run"]
 

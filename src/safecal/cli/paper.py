@@ -10,8 +10,7 @@ from typing import Any
 
 from ..errors import FileError, OptionError, visible
 from .options import Formatter, output, place, whole
-from .outputs import ReadFolder, check_outputs, write_plot
-from .terminal import INTERRUPTED, Progress, Steps
+from .outputs import INTERRUPTED, Progress, ReadFolder, Steps, check_outputs, write_plot
 
 __all__ = ["_run_table2", "_run_tracking", "add_options", "add_table2", "add_tracking", "run"]
 

@@ -20,8 +20,7 @@ from ..judge.display import evaluation_text, number
 from ..maps.result import PoseStudy
 from ..report.poses import Track, write_poses
 from .options import above, add_limit_options, limit_options, output, place
-from .outputs import check_outputs, command_line
-from .terminal import gate_status, say_verdict
+from .outputs import check_outputs, command_line, gate_status, say_verdict
 
 __all__ = ["add_options", "run"]
 

@@ -32,7 +32,7 @@ from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, is_columnar, left_out, open_source
 from ..inputs.states import check_states, split_names
 from ..inputs.text_files import log_kind
-from .terminal import Progress
+from .outputs import Progress
 
 __all__ = ["KeptRows", "TableFile", "chosen_columns", "file_inputs", "read_json"]
 
