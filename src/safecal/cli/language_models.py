@@ -107,15 +107,10 @@ def open_logs(
     files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None
 ) -> tuple[SampleLogs, Columns]:
     """Open logs of language models, which say themselves what happened and what was predicted."""
-    source = SampleLogs(
-        files, LengthScale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None))
-    )
-    needless = {
-        "--y": options.y,
-        "--prob or --logits": values,
-        "--label": options.label,
-        "--pos-label": options.pos_label,
-    }
+    scale = LengthScale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None))
+    source = SampleLogs(files, scale)
+    needless = {"--y": options.y, "--prob or --logits": values, "--label": options.label}
+    needless["--pos-label"] = options.pos_label
     option = next((name for name, value in needless.items() if value is not None), None)
     if option is not None or options.clip is not None:
         raise FormError(f"{source.name} is a log that says what was predicted: leave `{option or '--clip'}` out.")

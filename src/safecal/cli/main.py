@@ -85,18 +85,13 @@ class Guarded:
     """A stream that never raises for the system: after its first failure it drops what is written, and knows why.
 
     What a terminal would obey, and not show, is written out: names and texts come from files of strangers.
-
-    Attributes
-    ----------
-    lost : OSError or None
-        The first failure.
     """
 
     def __init__(self, stream: TextIO | None, on_loss: Callable[[OSError], object] = lambda _: None) -> None:
         self._stream: TextIO = io.StringIO() if stream is None else stream  # never written to where it stands in
         self._closed = stream is None
         self._on_loss = on_loss
-        self.lost: OSError | None = None
+        self.lost: OSError | None = None  # the first failure
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -227,13 +222,7 @@ class _Version(argparse.Action):
 
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands.
-
-    Parameters
-    ----------
-    command : str, optional
-        The only one that gets its options: the others are listed, and cannot be parsed. By default all get theirs.
-    """
+    """Return the parser of all commands; where one is named, the others are listed, and cannot be parsed."""
     parser = Parser("safecal", description=_ABOUT, epilog=_EXAMPLES, formatter_class=Formatter)
     parser.add_argument("--version", action=_Version)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, title="commands")

@@ -56,27 +56,17 @@ def check_outputs(
 ) -> None:
     """Refuse what could not be written, or would destroy an input or another output, before anything is read.
 
-    Parameters
-    ----------
-    inputs : mapping of str to str, optional
-        The files that are read, by the word of the command line that names each; ``-`` is standard input.
-    folders : iterable of ReadFolder
-        Folders whose files are read.
-    report, plot, summary, table, save : str, optional
-        The files of ``--report``, ``--plot``, ``--summary``, ``--out`` and ``--save``.
-    store : iterable of str
-        The files of ``--store``.
-    out : iterable of str or Path
-        The files that are written into the folder of ``--out``, which may have to be made first.
+    Inputs stand under the word of the command line that names each; ``-`` is standard input. Where ``--out`` names one
+    file, that is ``table``; where it is a folder, which may have to be made first, ``out`` are the files in it.
     """
-    named = {"--report": report, "--plot": plot, "--summary": summary, "--out": table, "--save": save}
+    words = {"--report": report, "--plot": plot, "--summary": summary, "--out": table, "--save": save}
+    named = {word: path for word, path in words.items() if path is not None}
     for path in named.values():
-        if path is not None:
-            _check_folder(path)
+        _check_folder(path)
     _check_distinct(
         [
             *(NamedFile.of("--store", path) for path in store),  # first: of two outputs the later is the one to change
-            *(NamedFile.of(word, path) for word, path in named.items() if path is not None),
+            *(NamedFile.of(word, path) for word, path in named.items()),
             *(NamedFile.of("--out", str(path), folder=True) for path in out),
             *_standard_output(),
         ],
@@ -111,7 +101,7 @@ def write_plot(figure: Any, path: str) -> None:
 
 def command_line() -> str:
     """Return the command as it was typed, without the folder of the program."""
-    return shlex.join(["safecal", *(a for a in sys.argv[1:])]) if os.path.basename(sys.argv[0]) else "safecal"
+    return shlex.join(["safecal", *sys.argv[1:]]) if os.path.basename(sys.argv[0]) else "safecal"
 
 
 _EXAMPLE_ENDINGS = {
@@ -294,15 +284,7 @@ def say_verdict(text: str) -> None:
 
 @final
 class Progress:
-    """A line on standard error that counts rows; shown on a terminal only, and only after a second.
-
-    Parameters
-    ----------
-    total : int or None
-        How many rows there are, where that is known.
-    estimated : bool, default False
-        Whether that is an estimate.
-    """
+    """A line on standard error that counts rows, of a total where it is known; on a terminal only, after a second."""
 
     def __init__(self, total: int | None, *, estimated: bool = False) -> None:
         self.total, self.estimated = total, estimated

@@ -77,40 +77,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         group.add_argument(option, type=limit.read, metavar=limit.metavar, help=about)
     group.add_argument("--rule", choices=RULES, help=RULE_ABOUT)
     group = parser.add_argument_group("store")
-    group.add_argument(
-        "--store",
-        type=store,
-        metavar="PATH|URL",
-        help="SQLite file, or postgresql://... (default: safecal-watch.sqlite beside the folder, for - here)",
-    )
+    where = "SQLite file, or postgresql://... (default: safecal-watch.sqlite beside the folder, for - here)"
+    group.add_argument("--store", type=store, metavar="PATH|URL", help=where)
     group.add_argument(
         "--name", type=_printable_name, default="model", help="name of the model in the store (default %(default)s)"
     )
     wait = "how long to wait for another program that has locked the store (default 10)"
     group.add_argument("--patience", type=above(0, 86_400, included=True), default=10.0, metavar="SECONDS", help=wait)
     group = parser.add_argument_group("batches")
-    group.add_argument(
-        "--format",
-        choices=("csv", "tsv", "jsonl"),
-        help="format of standard input (default: CSV or JSON Lines, by its first line)",
-    )
-    group.add_argument(
-        "--batch-rows",
-        type=whole(1, 10**8),
-        metavar="N",
-        help="standard input: end a batch after so many rows (default 10000)",
-    )
+    form = "format of standard input (default: CSV or JSON Lines, by its first line)"
+    group.add_argument("--format", choices=("csv", "tsv", "jsonl"), help=form)
+    batch_rows = "standard input: end a batch after so many rows (default 10000)"
+    group.add_argument("--batch-rows", type=whole(1, 10**8), metavar="N", help=batch_rows)
     time = "standard input: end a batch after this time, even if it has few rows"
     group.add_argument("--every", type=above(0), metavar="SECONDS", help=time)
     group.add_argument(
         "--batch-column", metavar="COL", help="standard input: column with the id of the batch of each row"
     )
-    group.add_argument(
-        "--bad-rows",
-        choices=("refuse", "quarantine"),
-        default="refuse",
-        help="rows that cannot be read: set the whole batch aside (default), or only these rows",
-    )
+    bad_rows = "rows that cannot be read: set the whole batch aside (default), or only these rows"
+    group.add_argument("--bad-rows", choices=("refuse", "quarantine"), default="refuse", help=bad_rows)
     group.add_argument("--retry", action="store_true", help="try again the batches that were set aside")
     interval = "time between two looks into the folder (default 1)"
     group.add_argument("--poll", type=above(0), default=1.0, metavar="SECONDS", help=interval)
