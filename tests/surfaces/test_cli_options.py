@@ -106,6 +106,11 @@ def test_a_name_may_hold_a_slash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "s.sqlite", "s.sqlite.lock"]
 
 
+def test_every_file_that_is_written_has_a_name() -> None:
+    written = {"--report", "--plot", "--summary", "--save"}
+    assert [(c, a.option_strings) for c, a in OPTIONS if a.option_strings[-1] in written and a.type is not output] == []
+
+
 @pytest.mark.parametrize(("command", "option", "kind"), PATHS)
 def test_paths_that_cannot_be(command: str, option: str, kind: Any, refused: Any) -> None:
     end = {"--plot": ".svg", "--out": ".csv"}.get(option, "")

@@ -338,8 +338,10 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         "--level", type=between(0, 1), default=0.95, help="confidence level of the intervals (default 0.95)"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
-    parser.add_argument("--report", metavar="FILE", help="write a page about the differences: one HTML file")
-    parser.add_argument("--plot", metavar="FILE", help="draw the differences and both models: .svg, .png or .pdf")
+    about = "write a page about the differences: one HTML file"
+    parser.add_argument("--report", type=output, metavar="FILE", help=about)
+    picture = "draw the differences and both models: .svg, .png or .pdf"
+    parser.add_argument("--plot", type=output, metavar="FILE", help=picture)
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
