@@ -24,6 +24,7 @@ from watch.feeding import Nursery, columns, put, text
 from watch.rude import OK, Rude
 
 from safecal.cli.main import main
+from safecal.errors import FileError
 from safecal.monitor import Monitor
 from safecal.watch.batches import Arrival, Watcher, digest_of
 from safecal.watch.databases import SqliteStore, open_store
@@ -178,8 +179,11 @@ def _ended(pid: int) -> bool:
 
 
 def _counted(address: str) -> int:
-    with open_store(address) as kept:
-        return len(list(kept.batches("")))
+    try:
+        with open_store(address) as kept:
+            return len(list(kept.batches("")))
+    except FileError:  # on a busy machine, each of those that were killed may have been too slow to make a store
+        return 0
 
 
 def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
