@@ -40,11 +40,8 @@ pa = pytest.importorskip("pyarrow")
 from safecal.engines import frames as frames_module  # noqa: E402
 from safecal.engines.expressed import express  # noqa: E402
 from safecal.engines.expressed.cells import add_histogram_cell, add_odds_cell, add_weighted_cell  # noqa: E402
-from safecal.engines.expressed.formulas import (  # noqa: E402
-    collect_numbers,
-    log1p,
-    one_minus_exp,
-)
+from safecal.engines.expressed.formulas import log1p, one_minus_exp  # noqa: E402
+from safecal.engines.expressed.language import collect_numbers  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
 from safecal.engines.partitions import rows_of, tables  # noqa: E402
 from safecal.inputs.columns import Columns  # noqa: E402

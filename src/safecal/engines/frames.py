@@ -20,7 +20,7 @@ from ..inputs.values import library
 from ..judge.evaluation import Evaluation
 from ..options import LimitOptions, Limits
 from .expressed import express
-from .expressed.formulas import collect_numbers
+from .expressed.language import collect_numbers
 from .partitions import evaluate_partitions
 
 __all__ = ["evaluate_frame"]

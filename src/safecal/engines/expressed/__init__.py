@@ -15,7 +15,7 @@ import numpy as np
 from ..._checks.columns import cluster_codes, group_codes
 from ..._checks.message import fail
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
-from ..._kernels.spectrum import SPREADS
+from ..._kernels.spectrum import NODES, SPREADS
 from ..._optional import narwhals
 from ..._sums import cluster_pairs
 from ..._sums.causes import AxisSums
@@ -40,21 +40,8 @@ from ...judge.evaluation import Evaluation
 from ...options import Limits
 from ..batches import GRID_CELLS, CountGrid
 from . import cells
-from .formulas import (
-    add_cluster_columns,
-    add_pair_columns,
-    add_summary_columns,
-    as_arrays,
-    collect_limited,
-    collect_numbers,
-    node_query,
-    node_sums_of,
-    score_binary,
-    score_gaussian,
-    sums_by,
-)
-from .language import SqlFrame, in_sql, language
-from .validity import Flagged, flag
+from .formulas import Flagged, flag, log1p, score_binary, score_gaussian
+from .language import SqlFrame, as_arrays, collect_limited, collect_numbers, in_sql, language, sums_by
 
 __all__ = ["Expressed", "express"]
 
@@ -85,8 +72,8 @@ class Expressed:
         self, bins: int | Bins | Literal["auto"] | None, bin_on: BinOn | None, strategy: Strategy, limits: Limits
     ) -> Evaluation:
         """Evaluate the rows; the options are those of `evaluate`."""
-        with in_sql(self.rows):
-            if self.flagged.naming is not None:
+        if self.flagged.naming is not None:
+            with in_sql(self.rows):
                 self.flagged.refuse(self.n)
         return Evaluation.of(self.tally(self.plan(bins, bin_on, strategy)), limits)
 
@@ -135,34 +122,31 @@ class Expressed:
     def main(self, plan: Plan) -> tuple[Any, int]:
         """Return the lazy query of all sums by one key, made of bin and cell, and how many cells there are."""
         with in_sql(self.rows):
-            return self._main(plan)
-
-    def _main(self, plan: Plan) -> tuple[Any, int]:
-        nw = language()
-        rows, names = self.rows, [name for name in self.names if not self.classes or name not in cells.IMPLIED]
-        if plan.bins is None or plan.bin_on is None:
-            rows = rows.with_columns(bin=nw.lit(0.0))
-        else:
-            bins, on = plan.bins, plan.bin_on
-            largest = self.example.bin_range(on)[1] if self.example.binned_by_default else math.inf
-            rows = rows.with_columns(binned=cells.binned_value(on, largest, bins))
-            rows = rows.with_columns(bin=cells.bin_number(nw.col("binned"), bins))
-            if not self._covered(bins, on):
-                rows = rows.with_columns(outside=cells.outside(nw.col("binned"), bins))
-                names.append("outside")
-        if not self.classes:
-            rows, size = cells.add_spread_cell(cells.add_histogram_cell(rows)), CELLS * SPREADS
-            names.append("bad")
-        elif self.weighted:
-            rows, size = cells.add_weighted_cell(rows)
-            names += cells.WEIGHTED_MOMENTS
-        else:
-            rows, size = cells.add_odds_cell(rows)
-            names += cells.MOMENTS[1:]
-        key = nw.col("bin") * float(size) + nw.col("cell")
-        if self.classes:
-            key = cells.with_state(key)
-        return sums_by(rows.with_columns(key=key.cast(nw.Int64)), ["key"], names), size
+            nw = language()
+            rows, names = self.rows, [name for name in self.names if not self.classes or name not in cells.IMPLIED]
+            if plan.bins is None or plan.bin_on is None:
+                rows = rows.with_columns(bin=nw.lit(0.0))
+            else:
+                bins, on = plan.bins, plan.bin_on
+                largest = self.example.bin_range(on)[1] if self.example.binned_by_default else math.inf
+                rows = rows.with_columns(binned=cells.binned_value(on, largest, bins))
+                rows = rows.with_columns(bin=cells.bin_number(nw.col("binned"), bins))
+                if not self._covered(bins, on):
+                    rows = rows.with_columns(outside=cells.outside(nw.col("binned"), bins))
+                    names.append("outside")
+            if not self.classes:
+                rows, size = cells.add_spread_cell(rows), CELLS * SPREADS
+                names.append("bad")
+            elif self.weighted:
+                rows, size = cells.add_weighted_cell(rows)
+                names += cells.WEIGHTED_MOMENTS
+            else:
+                rows, size = cells.add_odds_cell(rows)
+                names += cells.MOMENTS[1:]
+            key = nw.col("bin") * float(size) + nw.col("cell")
+            if self.classes:
+                key = cells.with_state(key)
+            return sums_by(rows.with_columns(key=key.cast(nw.Int64)), ["key"], names), size
 
     def _covered(self, bins: Bins, on: str) -> bool:
         """Tell whether the bins hold every value that there can be."""
@@ -247,8 +231,7 @@ class Expressed:
         if not names:
             return None, None
         grouped = collect_limited(sums_by(self.rows, names, list(self.names)), "by")
-        columns = {name: _keys(grouped, f"by{k}") for k, name in enumerate(self.columns.by)}
-        name, keys, codes = group_codes(columns, grouped.num_rows)
+        name, keys, codes = self._group_codes(grouped)
         sums = self._sums(as_arrays(grouped, ["n", *self.names]), codes, len(keys))
         table = Table(name, keys, sums, None, "probability" not in self.example.bin_choices)
         return table, self._nodes(names, keys) if self.classes else None
@@ -256,41 +239,45 @@ class Expressed:
     def _nodes(self, names: list[str], keys: tuple[Hashable, ...]) -> NodeTable:
         """Sum the nodes of groups whose keys are known."""
         result = node_query(self.rows, names, self.weighted).collect("pyarrow").to_native()
-        columns = {name: _keys(result, f"by{k}") for k, name in enumerate(self.columns.by)}
-        _, again, codes = group_codes(columns, result.num_rows)
+        _, again, codes = self._group_codes(result)
         return NodeTable(again, node_sums_of(result, codes, len(again), self.weighted)).of(keys)
 
     def _clusters(self) -> Clusters | None:
         if self.columns.cluster is None:
             return None
-        rows, names = add_cluster_columns(self.rows, self.weighted, self.classes)
+        rows, names = cells.add_cluster_columns(self.rows, self.weighted, self.classes)
         result = collect_limited(sums_by(rows, ["cluster"], names), "cluster")
-        keys, codes = cluster_codes(_keys(result, "cluster"), result.num_rows, self.example.outcome)
+        keys, codes = self._cluster_codes(result)
         return Clusters(keys, added_by(codes, len(keys), self._columns(result, names)))
 
     def _pairs(self) -> Pairs | None:
         names = [f"by{k}" for k in range(len(self.columns.by))]
         if not names or self.columns.cluster is None:
             return None
-        rows, columns_summed = add_pair_columns(self.rows, self.weighted, self.classes)
+        rows, columns_summed = cells.add_pair_columns(self.rows, self.weighted, self.classes)
         result = sums_by(rows, ["cluster", *names], columns_summed).head(MAX_PAIRS + 1).collect("pyarrow").to_native()
         refuse_many(result.num_rows)
-        clusters, cluster = cluster_codes(_keys(result, "cluster"), result.num_rows, self.example.outcome)
-        columns = {name: _keys(result, f"by{k}") for k, name in enumerate(self.columns.by)}
-        _, keys, key = group_codes(columns, result.num_rows)
+        clusters, cluster = self._cluster_codes(result)
+        _, keys, key = self._group_codes(result)
         return Pairs.of(clusters, keys, cluster, key, np.stack(self._columns(result, columns_summed), axis=1))
 
     def _cell_pairs(self) -> CellPairs | None:
         if self.columns.cluster is None:
             return None
-        rows, names = add_pair_columns(self.rows, self.weighted, self.classes)
+        rows, names = cells.add_pair_columns(self.rows, self.weighted, self.classes)
         rows = cells.add_coarse_odds(rows, self.weighted) if self.classes else cells.add_coarse_spread(rows)
         query = sums_by(rows, ["cluster", "coarse"], names).head(cluster_pairs.MAX_CELL_PAIRS + 1)
         result = query.collect("pyarrow").to_native()
-        clusters, cluster = cluster_codes(_keys(result, "cluster"), result.num_rows, self.example.outcome)
+        clusters, cluster = self._cluster_codes(result)
         used, key = np.unique(result.column("coarse").to_numpy().astype(np.intp), return_inverse=True)
         sums = np.stack(self._columns(result, names), axis=1)
         return CellPairs.of(Pairs.of(clusters, tuple(used.tolist()), cluster, key, sums))
+
+    def _group_codes(self, result: Any) -> tuple[str, tuple[Hashable, ...], AnyArray]:
+        return group_codes({x: _keys(result, f"by{k}") for k, x in enumerate(self.columns.by)}, result.num_rows)
+
+    def _cluster_codes(self, result: Any) -> tuple[tuple[Hashable, ...], AnyArray]:
+        return cluster_codes(_keys(result, "cluster"), result.num_rows, self.example.outcome)
 
     def _columns(self, result: Any, names: list[str]) -> list[AnyArray]:
         """Return sums of dependent rows; states have no mistakes."""
@@ -301,21 +288,9 @@ class Expressed:
 
 
 def express(frame: Any, columns: Columns, n: int | None = None) -> Expressed:
-    """Write the evaluation of a frame as expressions; ``n`` is its number of rows, where it is known.
+    """Write the evaluation of a lazy frame of narwhals as expressions; ``n`` is its number of rows, where it is known.
 
-    Parameters
-    ----------
-    frame : narwhals.LazyFrame
-        Of any engine.
-    columns : Columns
-        One column of values: two classes, or scalar Gaussians.
-    n : int, optional
-        Rows.
-
-    Returns
-    -------
-    Expressed
-        Call ``.evaluate(...)`` on it.
+    It has one column of values: of two classes, or of scalar Gaussians.
     """
     n = int(collect_numbers(frame.select(n=narwhals().len()))["n"][0]) if n is None else n
     if n == 0:
@@ -337,9 +312,62 @@ def _expressed(frame: Any, columns: Columns, n: int) -> Expressed:
     else:
         example = bernoulli([1], [0.5], clip=columns.clip) if columns.form == "y_prob" else bernoulli([1], logits=[0.0])
         rows = score_binary(rows.with_columns(happened=nw.col("outcome") == 1.0), columns.form, columns.clip)
-    rows, names = add_summary_columns(rows, columns.sample_weight is not None, columns.form != "gaussian")
+    rows, names = cells.add_summary_columns(rows, columns.sample_weight is not None, columns.form != "gaussian")
     return Expressed(columns, example, flagged, rows, tuple(names), n)
 
 
 def _keys(table: Any, name: str) -> AnyArray:
     return keys_of(table.column(name), name).values
+
+
+_SUMS = ("n_value", "n_first", "n_second", "n_third")
+_WEIGHTED = ("n_second_weight2", "n_third_weight3")
+_MISTAKES = "n_mistakes"
+
+
+def node_query(rows: Any, keys: list[str], weighted: bool) -> Any:
+    """Return the lazy query of the sums of `NodeTable`, by key and by node.
+
+    With ``q`` the tempered probability of the less likely outcome, the derivatives of ``R = log(1 + exp(-beta L))`` are
+    ``-L q``, ``L**2 q (1 - q)`` and ``-L**3 q (1 - q) (1 - 2q)``. Each node is a pass of its own over the rows, and one
+    query has them all. Twenty sums in one pass are more code than Spark compiles, and took it many times as long.
+    """
+    names = [*_SUMS, *((*_WEIGHTED, _MISTAKES) if weighted else ())]
+    parts = [_at_node(rows, keys, weighted, k) for k in range(len(NODES))]
+    return sums_by(language().concat(parts, how="vertical"), [*keys, "node"], names)
+
+
+def _at_node(rows: Any, keys: list[str], weighted: bool, k: int) -> Any:
+    """Add the columns of one node; certain and impossible rows give 0."""
+    nw = language()
+    zero, odds, w = nw.lit(0.0), nw.col("odds"), nw.col("w1")
+    frame = rows.select(*keys, "odds", "w1", "certain", *(("weight", "correct") if weighted else ()))
+    t = nw.when(nw.col("certain")).then(zero).otherwise((odds * (0.0 - NODES[k])).exp())
+    frame = frame.with_columns(n_t=t, node=nw.lit(float(k)))
+    frame = frame.with_columns(n_u=1.0 + nw.col("n_t"))
+    frame = frame.with_columns(n_q=nw.col("n_t") / nw.col("n_u"))
+    q = nw.col("n_q")
+    frame = frame.with_columns(n_v=odds * q * (odds / nw.col("n_u")))  # L * L may overflow where q is 0
+    v = nw.col("n_v")
+    third = zero - v * (odds * (1.0 - 2.0 * q))
+    columns = dict(
+        zip(_SUMS, (w * log1p(nw.col("n_t"), nw.col("n_u")), zero - w * (odds * q), w * v, w * third), strict=True)
+    )
+    if weighted:
+        weight = nw.col("weight")
+        columns |= dict(zip(_WEIGHTED, (w * w * v, w * w * w * third), strict=True))
+        columns[_MISTAKES] = weight * weight * (1.0 - nw.col("correct"))
+    return frame.with_columns(**columns).select(*keys, "node", *columns)
+
+
+def node_sums_of(result: Any, codes: Any, size: int, weighted: bool) -> FloatArray:
+    """Return the sums of `NodeTable`, from what the query gave and the number of the key of each of its rows."""
+    names = [*_SUMS, *(_WEIGHTED if weighted else ())]
+    table = as_arrays(result, ["node", *names, *([_MISTAKES] if weighted else [])])
+    place = codes * len(NODES) + table["node"].astype(np.intp)
+    parts = [np.bincount(place, weights=table[name], minlength=size * len(NODES)) for name in names]
+    sums: FloatArray = np.stack(parts, axis=1).astype(np.float64).reshape(size, -1)
+    if not weighted:
+        return sums
+    mistakes = np.bincount(codes, weights=table[_MISTAKES] * (table["node"] == 0.0), minlength=size)
+    return np.concatenate([sums, mistakes[:, None]], axis=1)

@@ -1,7 +1,8 @@
-"""Where a row falls, as expressions: its bin by the exact edges, its cell by exact powers of two.
+"""What each scored row adds, and to which sum, as expressions: its bin by the exact edges, its cell by exact powers.
 
 Cells are those of the core, which takes the exponent and the first binary digits of a float. Engines have no such
-thing, so the octave comes from a logarithm and is put right where that missed; everything else is exact.
+thing, so the octave comes from a logarithm and is put right where that missed; everything else is exact. Below stand
+the columns that are summed beside them: those of a Summary and of clusters.
 """
 
 import math
@@ -12,16 +13,16 @@ import numpy as np
 
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import COARSE_SPREADS, HAIR, LOWEST, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
+from ..._sums.clusters import BASE, NEAR, RARE
 from ..._sums.scored import CELLS
 from ..._sums.splits import Bins
 from ..._types import AnyArray
-from .formulas import as_number
-from .language import language
+from .language import as_number, language
 
 __all__ = [
-    "IMPLIED", "MOMENTS", "WEIGHTED_MOMENTS", "add_coarse_odds", "add_coarse_spread", "add_histogram_cell",
-    "add_odds_cell", "add_spread_cell", "add_weighted_cell", "bin_number", "binned_value", "outside",
-    "with_implied_sums", "with_state",
+    "IMPLIED", "MOMENTS", "WEIGHTED_MOMENTS", "add_cluster_columns", "add_coarse_odds", "add_coarse_spread",
+    "add_histogram_cell", "add_odds_cell", "add_pair_columns", "add_spread_cell", "add_summary_columns",
+    "add_weighted_cell", "bin_number", "binned_value", "outside", "with_implied_sums", "with_state",
 ]  # fmt: skip
 
 _SIDE = (CELLS - 1) // 2  # cells of one side of the histogram, eight to the octave
@@ -33,6 +34,7 @@ _STATES = 3  # of a row: as it is, certain, bad
 IMPLIED = ("n_certain", "n_impossible", "sum_observed", "sum_correct", "sum_confidence")  # by the key
 MOMENTS = ("inside", "d1", "d2", "d3")
 WEIGHTED_MOMENTS = ("inside", "dl", "dw", "dl2", "dw2", "dlw")
+_ALL_ROWS = ("predicted", "observed", "confidence", "correct", "brier")
 COLUMN = {"probability": "predicted", "confidence": "confidence", "entropy": "entropy"}
 
 
@@ -52,9 +54,7 @@ def binned_value(bin_on: str, largest: float, bins: Bins) -> Any:
 
 def outside(value: Any, bins: Bins) -> Any:
     """Return 1 for values that no bin holds, else 0."""
-    nw = language()
-    beyond = (value < bins.edges[0]) | (value > bins.edges[-1])
-    return nw.when(beyond).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+    return as_number((value < bins.edges[0]) | (value > bins.edges[-1]))
 
 
 def bin_number(value: Any, bins: Bins) -> Any:
@@ -115,8 +115,8 @@ def add_histogram_cell(frame: Any) -> Any:
 
 
 def add_spread_cell(frame: Any) -> Any:
-    """Put the cell of the spread, as `Ordered` has it, beside that of the histogram, in one number."""
-    return frame.with_columns(cell=language().col("cell") * float(SPREADS) + _spread())
+    """Add ``cell``: that of the spread, as `Ordered` has it, and that of the histogram, in one number."""
+    return add_histogram_cell(frame).with_columns(cell=language().col("cell") * float(SPREADS) + _spread())
 
 
 def _spread() -> Any:
@@ -164,15 +164,14 @@ def _sides(cell: Any) -> Any:
     """Number a cell by what happened and by the side of one half."""
     nw = language()
     wrong = nw.when(nw.col("agree")).then(nw.lit(0.0)).otherwise(nw.lit(1.0))
-    positive = nw.when(nw.col("likely")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-    return cell * 4.0 + wrong * 2.0 + positive
+    return cell * 4.0 + wrong * 2.0 + as_number(nw.col("likely"))
 
 
 def with_state(key: Any) -> Any:
     """Put into a key whether a row is possible as it is, certain, or bad: what is counted need not be summed."""
     nw = language()
-    state = nw.when(nw.col("certain")).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-    return key * float(_STATES) + nw.when(nw.col("bad") == 1.0).then(nw.lit(2.0)).otherwise(state)
+    state = nw.when(nw.col("bad") == 1.0).then(nw.lit(2.0)).otherwise(as_number(nw.col("certain")))
+    return key * float(_STATES) + state
 
 
 def with_implied_sums(table: dict[str, AnyArray], weighted: bool) -> dict[str, AnyArray]:
@@ -237,3 +236,110 @@ def add_coarse_odds(frame: Any, weighted: bool) -> Any:
     frame = frame.with_columns(coarse=number)
     place = nw.when(nw.col("likely")).then(size + nw.col("coarse")).otherwise(size - 1.0 - nw.col("coarse"))
     return frame.with_columns(coarse=place.cast(nw.Int64))
+
+
+def add_summary_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
+    """Add a column for each sum of a Summary, and return their names; impossible rows give 0 in nats."""
+    nw = language()
+    possible = nw.col("possible")
+    frame = frame.with_columns(possible=nw.when(nw.col("impossible")).then(nw.lit(0.0)).otherwise(nw.lit(1.0)))
+    frame = frame.with_columns(w1=possible * nw.col("weight") if weighted else possible)
+    w1, e, v, k3 = (nw.col(name) for name in ("w1", "excess", "varentropy", "third"))
+    frame = frame.with_columns(w2=w1 * w1, we=w1 * e)
+    w2, we = nw.col("w2"), nw.col("we")
+    columns: dict[str, Any] = {
+        "n_impossible": 1.0 - possible,
+        "n_certain": as_number(nw.col("certain")),
+        "sum_excess": we,
+        "sum_excess2_weight2": we * we,
+        "sum_excess3_weight3": we * we * we,
+        "sum_varentropy": w1 * v,
+        "sum_third_cumulant_weight3": w2 * w1 * k3,
+        "sum_entropy": w1 * nw.col("entropy"),
+    }
+    if weighted:
+        weight = nw.col("weight")
+        columns |= {
+            "weight": weight,
+            "weight_impossible": weight - w1,
+            "weight2": w2,
+            "weight3": w2 * w1,
+            "sum_excess_weight2": w1 * we,
+            "sum_excess_weight3": w2 * we,
+            "sum_excess2_weight3": w1 * we * we,
+            "sum_varentropy_weight2": w2 * v,
+        }
+    if classes:
+        columns |= {f"sum_{x}": nw.col("weight") * nw.col(x) if weighted else nw.col(x) for x in _ALL_ROWS}
+    else:
+        columns["sum_error"] = w1 * nw.col("error")
+    return frame.with_columns(**columns), list(columns)
+
+
+_FAR = (0, 2)  # the betas of `NEAR` other than 1
+
+
+def _based(frame: Any, weighted: bool, classes: bool) -> Any:
+    """Add the columns of `BASE` but the number of rows, which every query counts; mistakes of states are 0."""
+    nw = language()
+    one = nw.lit(1.0)
+    w = nw.col("weight") if weighted else one
+    frame = frame.with_columns(root=nw.col("varentropy").sqrt(), c_weight=w)
+    w1, we, all_rows = nw.col("w1"), nw.col("we"), nw.col("c_weight")
+    return frame.with_columns(
+        c_excess=we,
+        c_weight2=w1 * w1,
+        c_excess_weight2=w1 * we,
+        c_variance=w1 * w1 * nw.col("varentropy"),
+        c_deviation=w1 * nw.col("root"),
+        c_square=we * we,
+        c_seen=all_rows * (one - nw.col("correct")) if classes else nw.lit(0.0),
+        c_announced=all_rows * (one - nw.col("confidence")) if classes else nw.lit(0.0),
+    )
+
+
+def add_pair_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
+    """Add the columns of `PAIRS` but the number of rows, and return their names."""
+    nw = language()
+    frame = _based(frame, weighted, classes)
+    wd = nw.col("c_deviation")
+    if classes:
+        q, rest = 1.0 - nw.col("confidence"), nw.col("confidence")
+        rare = (wd * q, wd * q.sqrt(), wd * rest, wd * rest.sqrt())
+    else:
+        rare = (wd, wd, wd, wd)
+    columns = {f"c_{name}": column for name, column in zip(RARE, rare, strict=True)}
+    return frame.with_columns(**columns), [f"c_{name}" for name in (*BASE[1:], *RARE)]
+
+
+def add_cluster_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
+    """Add the columns of `Clusters` but the number of rows, and return their names.
+
+    The surprise expected of two outcomes is ``L / (1 + exp(beta L))``, that of scalar Gaussians ``1 / (2 beta)``.
+    """
+    nw = language()
+    frame = _based(frame, weighted, classes)
+    w, odds = nw.col("w1"), nw.col("odds")
+    if classes:
+        t = nw.col("m_small") / nw.col("m_large")  # exp(-L)
+        powers = dict(zip(("t0", "t1", "t2"), (t.sqrt(), t, t * t), strict=True))
+        assert NEAR == (0.5, 1.0, 2.0)
+        frame = frame.with_columns(**powers)
+        frame = frame.with_columns(**{f"q{k}": nw.col(f"t{k}") / (1.0 + nw.col(f"t{k}")) for k in range(3)})
+        frame = frame.with_columns(**{f"mean{k}": odds * nw.col(f"q{k}") for k in range(3)})
+        spread = {f"var{k}": nw.col(f"mean{k}") * (odds * (1.0 - nw.col(f"q{k}"))) for k in _FAR}
+    else:
+        frame = frame.with_columns(**{f"mean{k}": nw.lit(0.5 / beta) for k, beta in enumerate(NEAR)})
+        spread = {f"var{k}": nw.lit(0.5 / NEAR[k] ** 2) for k in _FAR}
+    frame = frame.with_columns(**spread)
+    frame = frame.with_columns(**{f"beyond{k}": w * (nw.col("mean1") - nw.col(f"mean{k}")) for k in _FAR})
+    columns: dict[str, Any] = {"near1": w * nw.col("mean1")}
+    for k in _FAR:
+        e = nw.col("we") + nw.col(f"beyond{k}")
+        columns |= {
+            f"near{k}": w * nw.col(f"mean{k}"),
+            f"variance{k}": w * w * nw.col(f"var{k}"),
+            f"deviation{k}": w * nw.col(f"var{k}").sqrt(),
+            f"square{k}": e * e,
+        }
+    return frame.with_columns(**columns), [*(f"c_{name}" for name in BASE[1:]), *columns]

@@ -1,34 +1,275 @@
-"""Row formulas as expressions that a dataframe engine runs by itself.
+"""Rows as expressions: which of them break a rule, and the row formulas of the others; the same in every engine.
 
-They are those of the NumPy kernels, step by step: each function adds columns that the next one reads. Names are in
-lower case, because SQL engines take ``m`` and ``M`` for the same column. Values are valid by then; functions that
-engines lack, or refuse at the edge of their range, are made from those that every engine has. At the end stand the
-queries that sum such columns by key.
+Engines disagree about NaN: some take it for the largest number, some for a missing value. So missing values are told
+apart first and replaced by a harmless number, and only then compared. A frame with a bad row is refused as `evaluate`
+refuses it: the check of the core sees the values that break the rule, and the engine counts their rows.
+
+The formulas are those of the NumPy kernels, step by step: each function adds columns that the next one reads. Names are
+in lower case, because SQL engines take ``m`` and ``M`` for the same column. Functions that engines lack, or refuse at
+the edge of their range, are made from those that every engine has.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from ..._checks.message import fail
-from ..._kernels.spectrum import NODES
+from ..._checks.classes import binary_outcomes, probabilities, real_logits
+from ..._checks.columns import cluster_codes, weights
+from ..._checks.message import fail, phrase
+from ..._checks.states import spread_column, state_columns
 from ..._kernels.states import LOG_2PI
-from ..._sums import tally
-from ..._sums.clusters import BASE, NEAR, RARE
-from ..._types import AnyArray, FloatArray
-from ...errors import ShapeError
-from .language import language
+from ..._types import AnyArray
+from ...errors import DtypeError, InputError, MissingValueError
+from ...inputs.columns import Columns
+from ...inputs.values import not_numbers
+from .language import as_number, language
 
-__all__ = [
-    "add_cluster_columns", "add_pair_columns", "add_summary_columns", "as_arrays", "as_number", "collect_limited",
-    "collect_numbers", "log1p", "node_query", "node_sums_of", "one_minus_exp", "score_binary", "score_gaussian",
-    "sums_by",
-]  # fmt: skip
+__all__ = ["Flagged", "flag", "log1p", "one_minus_exp", "score_binary", "score_gaussian"]
 
 _TINY = 1e-300  # below it, |2p - 1| / m could overflow
 _ROOT = 1.3407807929942596e154  # its square is the largest float
-ALL_ROWS = ("predicted", "observed", "confidence", "correct", "brier")
+_LEAST, _MOST = 1e-75, 1e75  # weights between them have cubes that are floats
+_CHECKED_LAST = ("weight", "cluster")  # columns that are looked at after the predictions and their outcomes
+_LABELS = 8  # distinct labels that are asked for: three are too many
+
+
+class ColumnRule(NamedTuple):
+    """A rule that a column may break, and the check of the core that refuses it; ``broken`` None is a missing value."""
+
+    name: str
+    column: str
+    check: Callable[[AnyArray], Any]
+    broken: Any = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """A lazy frame with a flag for every rule, and the means to refuse it."""
+
+    frame: Any
+    rules: tuple[ColumnRule, ...]
+    fills: dict[str, float]
+    naming: InputError | None  # what is wrong with labels that are names, if anything is
+    named: dict[str, str]  # the columns of the user, by the names they have here
+
+    @property
+    def rows(self) -> Any:
+        """The rows, with ``bad`` 1 and harmless values where a rule is broken."""
+        nw = language()
+        broken = nw.col(self.rules[0].name)
+        for rule in self.rules[1:]:
+            broken = broken | nw.col(rule.name)
+        frame = self.frame.with_columns(bad=as_number(broken))
+        broken = nw.col("bad") == 1.0
+        return frame.with_columns(
+            **{
+                name: nw.when(broken).then(nw.lit(fill)).otherwise(nw.col(name)).fill_null(fill)  # now none is missing
+                for name, fill in self.fills.items()
+            }
+        )
+
+    @property
+    def _missing(self) -> Any:
+        nw = language()
+        missing, *flags = (nw.col(rule.name) for rule in self.rules if rule.broken is None)
+        for flag_of in flags:
+            missing = missing | flag_of
+        return missing
+
+    def refuse(self, n: int) -> None:
+        """Raise for the first rule that one of ``n`` rows breaks."""
+        nw = language()
+        columns: dict[str, Any] = {"missing": as_number(self._missing)}
+        for rule in self.rules:
+            broken = nw.col(rule.name)
+            columns[rule.name] = as_number(broken)
+            if rule.broken is not None:
+                columns |= {f"{rule.name}_{end}": nw.when(broken).then(nw.col(rule.column)) for end in ("min", "max")}
+        aggregates = [
+            getattr(nw.col(name), name[-3:] if name[-4:] in ("_min", "_max") else "sum")() for name in columns
+        ]
+        result = self.frame.select(**columns).select(*aggregates).collect("pyarrow").to_dict(as_series=False)
+        holes = [rule.column for rule in self.rules if rule.broken is None and result[rule.name][0]]
+        if holes:
+            name = next(column for column in self.named if column in holes)
+            raise fail(
+                MissingValueError, self.named[name], "must not hold missing values", got="none",
+                count=(int(result["missing"][0]), n), hint=phrase("drop"),
+            )  # fmt: skip
+        for rule in self.rules:
+            if rule.column in _CHECKED_LAST and self.naming is not None:
+                raise self.naming
+            count = int(result[rule.name][0] or 0)
+            if count:
+                ends = [result[f"{rule.name}_{end}"][0] for end in ("min", "max")]
+                raise _counted(rule.check, np.array(ends), (count, n))
+        if self.naming is not None:
+            raise self.naming
+
+
+def _counted(check: Callable[[AnyArray], Any], values: AnyArray, count: tuple[int, int] | None) -> InputError:
+    """Return the error of a check, with the rows that the engine counted."""
+    try:
+        check(values)
+    except InputError as error:
+        c = error.complaint
+        return fail(type(error), c.argument, c.rule, got=c.got, count=count, hint=c.hint)
+    raise AssertionError(f"an engine and the core disagree about {values}")
+
+
+def _numeric(schema: Any, name: str) -> Any:
+    """Return a column as float64."""
+    nw = language()
+    kind = schema[name]
+    if not kind.is_numeric():
+        raise not_numbers(name, str(kind))
+    return nw.col(name).cast(nw.Float64)
+
+
+def flag(frame: Any, columns: Columns) -> Flagged:
+    """Choose and name the columns of a lazy frame, and flag the rows that break a rule."""
+    nw = language()
+    schema = frame.collect_schema()
+    chosen = {f"by{k}": nw.col(name) for k, name in enumerate(columns.by)}
+    naming = None
+    turned: dict[str, Any] = {}
+    assert columns.y_true is not None
+    if columns.form == "gaussian":
+        assert columns.spread is not None
+        form, spread = columns.spread
+        chosen["outcome"] = _numeric(schema, columns.y_true)
+        chosen["value"] = _numeric(schema, columns.values[0])
+        chosen["spread"] = _numeric(schema, spread)
+        rules, fills = _state_rules(form), {"outcome": 0.5, "value": 0.5, "spread": 1.0}
+    else:
+        chosen["value"] = _numeric(schema, columns.values[0])
+        chosen["outcome"], turned["outcome"], plain = _outcome(schema[columns.y_true], columns)
+        if not plain:
+            naming = _naming(frame, chosen["outcome"], columns)
+        rules, fills = _class_rules(columns.form, plain), {"value": 0.5, "outcome": 0.0}
+    if columns.sample_weight is not None:
+        chosen["weight"] = _numeric(schema, columns.sample_weight)
+        rules, fills = rules + _weight_rules(), fills | {"weight": 1.0}
+    if columns.cluster is not None:
+        chosen["cluster"] = nw.col(columns.cluster)
+        rules = (*rules, ColumnRule("cluster_missing", "cluster", lambda a: cluster_codes(a.astype(object), len(a))))
+    frame = frame.select(**chosen)
+    numbers = {name for name in fills if name not in turned}
+    missing = [rule for rule in rules if rule.broken is None]
+    if columns.cluster is not None and schema[columns.cluster].is_float():
+        numbers.add("cluster")
+    flags = {r.name: _missing(nw.col(r.column), r.column in numbers) for r in missing}
+    frame = frame.with_columns(**flags)
+    filled = {
+        name: nw.when(nw.col(f"{name}_missing")).then(nw.lit(fill)).otherwise(turned.get(name, nw.col(name)))
+        for name, fill in fills.items()
+    }
+    frame = frame.with_columns(**filled)
+    broken = {rule.name: rule.broken for rule in rules if rule.broken is not None}
+    frame = frame.with_columns(**broken) if broken else frame
+    named: dict[str, Any] = {
+        "outcome": columns.y_true, "value": columns.values[0], "spread": columns.spread and columns.spread[1],
+        "weight": columns.sample_weight, "cluster": columns.cluster,
+    }  # fmt: skip
+    return Flagged(frame, rules, fills, naming, named)
+
+
+def _missing(column: Any, number: bool) -> Any:
+    return column.is_null() | column.is_nan() if number else column.is_null()
+
+
+def _outcome(kind: Any, columns: Columns) -> tuple[Any, Any, bool]:
+    """Return the outcomes, the expression that turns them into 1 and 0, and whether they are plain numbers."""
+    nw = language()
+    column, outcome, label = nw.col(columns.y_true), nw.col("outcome"), columns.pos_label
+    if kind.is_numeric() and label is None:
+        column = column.cast(nw.Float64)
+        return column, outcome, True
+    if kind == nw.Boolean:
+        truth = True if label is None else bool(label)
+        return column, as_number(outcome if truth else ~outcome), label is None
+    if kind.is_numeric():
+        column = column.cast(nw.Float64)
+        same = outcome == (float(label) if isinstance(label, int | float | np.number) else np.inf)
+        return nw.when(column.is_nan()).then(None).otherwise(column), as_number(same), False
+    if kind in (nw.Categorical, nw.Enum):
+        column = column.cast(nw.String)
+    elif kind != nw.String:
+        rule = f"must be numbers, text, or true and false in column {columns.y_true!r}"
+        raise fail(DtypeError, "y_true", rule, got=f"type {kind}", hint="is it the right column?")
+    return column, as_number(outcome == (label if isinstance(label, str) else "")), False
+
+
+def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
+    """Tell what is wrong with labels that are names."""
+    nw = language()
+    distinct = frame.select(outcome=column).filter(~nw.col("outcome").is_null()).unique().head(_LABELS)
+    labels = np.array(distinct.collect("pyarrow")["outcome"].to_list())
+    if labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all()):
+        labels = np.sort(labels.astype(np.int64))  # as they were typed, before they became floats
+    if not labels.size:
+        return None
+    try:
+        binary_outcomes(labels, len(labels), columns.form, columns.pos_label, whole=True)
+    except InputError as error:
+        c = error.complaint
+        return fail(type(error), c.argument, c.rule, got=c.got, hint=c.hint)
+    return None
+
+
+def _class_rules(form: str, plain: bool) -> tuple[ColumnRule, ...]:
+    nw = language()
+    value, outcome = nw.col("value"), nw.col("outcome")
+
+    def label(a: AnyArray) -> Any:
+        return binary_outcomes(a, len(a), form)
+
+    if form == "y_prob":
+        rules = [
+            ColumnRule("value_missing", "value", lambda a: probabilities(a, form)),
+            ColumnRule("value_range", "value", lambda a: probabilities(a, form), (value < 0.0) | (value > 1.0)),
+        ]
+    else:
+        rules = [ColumnRule("value_missing", "value", lambda a: real_logits(a, form))]
+    rules.append(ColumnRule("outcome_missing", "outcome", label))
+    if plain:
+        rules.append(ColumnRule("outcome_label", "outcome", label, (outcome != 0.0) & (outcome != 1.0)))
+    return tuple(rules)
+
+
+def _state_rules(form: str) -> tuple[ColumnRule, ...]:
+    nw = language()
+
+    def infinite(name: str) -> Any:
+        return nw.col(name).abs() == np.inf
+
+    checks: dict[str, Callable[[AnyArray], Any]] = {
+        "outcome": lambda a: state_columns(a, np.zeros(len(a))),
+        "value": lambda a: state_columns(np.zeros(len(a)), a),
+        "spread": lambda a: spread_column(a, form, a.shape),
+    }
+    rules = []
+    for name, check in checks.items():
+        rules.append(ColumnRule(f"{name}_missing", name, check))
+        rules.append(ColumnRule(f"{name}_infinite", name, check, infinite(name)))
+    return (*rules, ColumnRule("spread_range", "spread", checks["spread"], ~(nw.col("spread") > 0.0)))
+
+
+def _weight_rules() -> tuple[ColumnRule, ...]:
+    w = language().col("weight")
+
+    def check(a: AnyArray) -> Any:
+        return weights(a, len(a))
+
+    return (
+        ColumnRule("weight_missing", "weight", check),
+        ColumnRule("weight_infinite", "weight", check, w.abs() == np.inf),
+        ColumnRule("weight_negative", "weight", check, w < 0.0),
+        ColumnRule("weight_range", "weight", check, (w > 0.0) & ((w < _LEAST) | (w > _MOST))),
+    )
 
 
 def log1p(x: Any, u: Any) -> Any:
@@ -140,202 +381,3 @@ def score_gaussian(frame: Any, form: str) -> Any:
         third=nw.lit(1.0),
         entropy=(LOG_2PI + 2.0 * nw.col("deviation").log() + 1.0) * 0.5,
     )
-
-
-def as_number(condition: Any) -> Any:
-    """Return 1 where a condition holds, else 0."""
-    nw = language()
-    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
-
-
-def add_summary_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
-    """Add a column for each sum of a Summary, and return their names; impossible rows give 0 in nats."""
-    nw = language()
-    possible = nw.when(nw.col("impossible")).then(nw.lit(0.0)).otherwise(nw.lit(1.0))
-    frame = frame.with_columns(possible=possible)
-    w = nw.col("possible") * nw.col("weight") if weighted else nw.col("possible")
-    frame = frame.with_columns(w1=w)
-    w1, e, v, k3 = (nw.col(name) for name in ("w1", "excess", "varentropy", "third"))
-    frame = frame.with_columns(w2=w1 * w1, we=w1 * e)
-    w2, we = nw.col("w2"), nw.col("we")
-    columns: dict[str, Any] = {
-        "n_impossible": 1.0 - nw.col("possible"),
-        "n_certain": as_number(nw.col("certain")),
-        "sum_excess": we,
-        "sum_excess2_weight2": we * we,
-        "sum_excess3_weight3": we * we * we,
-        "sum_varentropy": w1 * v,
-        "sum_third_cumulant_weight3": w2 * w1 * k3,
-        "sum_entropy": w1 * nw.col("entropy"),
-    }
-    if weighted:
-        weight = nw.col("weight")
-        columns |= {
-            "weight": weight,
-            "weight_impossible": weight - w1,
-            "weight2": w2,
-            "weight3": w2 * w1,
-            "sum_excess_weight2": w1 * we,
-            "sum_excess_weight3": w2 * we,
-            "sum_excess2_weight3": w1 * we * we,
-            "sum_varentropy_weight2": w2 * v,
-        }
-    if classes:
-        scale: Callable[[Any], Any] = (
-            (lambda column: nw.col("weight") * column) if weighted else (lambda column: column)
-        )
-        columns |= {f"sum_{name}": scale(nw.col(name)) for name in ALL_ROWS}
-    else:
-        columns["sum_error"] = w1 * nw.col("error")
-    return frame.with_columns(**columns), list(columns)
-
-
-_FAR = (0, 2)  # the betas of `NEAR` other than 1
-
-
-def _based(frame: Any, weighted: bool, classes: bool) -> Any:
-    """Add the columns of `BASE` but the number of rows, which every query counts; mistakes of states are 0."""
-    nw = language()
-    one = nw.lit(1.0)
-    w = nw.col("weight") if weighted else one
-    frame = frame.with_columns(root=nw.col("varentropy").sqrt(), c_weight=w)
-    w1, we, all_rows = nw.col("w1"), nw.col("we"), nw.col("c_weight")
-    return frame.with_columns(
-        c_excess=we,
-        c_weight2=w1 * w1,
-        c_excess_weight2=w1 * we,
-        c_variance=w1 * w1 * nw.col("varentropy"),
-        c_deviation=w1 * nw.col("root"),
-        c_square=we * we,
-        c_seen=all_rows * (one - nw.col("correct")) if classes else nw.lit(0.0),
-        c_announced=all_rows * (one - nw.col("confidence")) if classes else nw.lit(0.0),
-    )
-
-
-def add_pair_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
-    """Add the columns of `PAIRS` but the number of rows, and return their names."""
-    nw = language()
-    frame = _based(frame, weighted, classes)
-    wd = nw.col("c_deviation")
-    if classes:
-        q, rest = 1.0 - nw.col("confidence"), nw.col("confidence")
-        rare = (wd * q, wd * q.sqrt(), wd * rest, wd * rest.sqrt())
-    else:
-        rare = (wd, wd, wd, wd)
-    columns = {f"c_{name}": column for name, column in zip(RARE, rare, strict=True)}
-    return frame.with_columns(**columns), [f"c_{name}" for name in (*BASE[1:], *RARE)]
-
-
-def add_cluster_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any, list[str]]:
-    """Add the columns of `Clusters` but the number of rows, and return their names.
-
-    The surprise expected of two outcomes is ``L / (1 + exp(beta L))``, that of scalar Gaussians ``1 / (2 beta)``.
-    """
-    nw = language()
-    frame = _based(frame, weighted, classes)
-    w, odds = nw.col("w1"), nw.col("odds")
-    if classes:
-        t = nw.col("m_small") / nw.col("m_large")  # exp(-L)
-        powers = dict(zip(("t0", "t1", "t2"), (t.sqrt(), t, t * t), strict=True))
-        assert NEAR == (0.5, 1.0, 2.0)
-        frame = frame.with_columns(**powers)
-        frame = frame.with_columns(**{f"q{k}": nw.col(f"t{k}") / (1.0 + nw.col(f"t{k}")) for k in range(3)})
-        frame = frame.with_columns(**{f"mean{k}": odds * nw.col(f"q{k}") for k in range(3)})
-        spread = {f"var{k}": nw.col(f"mean{k}") * (odds * (1.0 - nw.col(f"q{k}"))) for k in _FAR}
-    else:
-        frame = frame.with_columns(**{f"mean{k}": nw.lit(0.5 / beta) for k, beta in enumerate(NEAR)})
-        spread = {f"var{k}": nw.lit(0.5 / NEAR[k] ** 2) for k in _FAR}
-    frame = frame.with_columns(**spread)
-    frame = frame.with_columns(**{f"beyond{k}": w * (nw.col("mean1") - nw.col(f"mean{k}")) for k in _FAR})
-    columns: dict[str, Any] = {"near1": w * nw.col("mean1")}
-    for k in _FAR:
-        e = nw.col("we") + nw.col(f"beyond{k}")
-        columns |= {
-            f"near{k}": w * nw.col(f"mean{k}"),
-            f"variance{k}": w * w * nw.col(f"var{k}"),
-            f"deviation{k}": w * nw.col(f"var{k}").sqrt(),
-            f"square{k}": e * e,
-        }
-    return frame.with_columns(**columns), [*(f"c_{name}" for name in BASE[1:]), *columns]
-
-
-_SUMS = ("n_value", "n_first", "n_second", "n_third")
-_WEIGHTED = ("n_second_weight2", "n_third_weight3")
-_MISTAKES = "n_mistakes"
-
-
-def node_query(rows: Any, keys: list[str], weighted: bool) -> Any:
-    """Return the lazy query of the sums of `NodeTable`, by key and by node.
-
-    With ``q`` the tempered probability of the less likely outcome, the derivatives of ``R = log(1 + exp(-beta L))`` are
-    ``-L q``, ``L**2 q (1 - q)`` and ``-L**3 q (1 - q) (1 - 2q)``. Each node is a pass of its own over the rows, and one
-    query has them all. Twenty sums in one pass are more code than Spark compiles, and took it many times as long.
-    """
-    names = [*_SUMS, *((*_WEIGHTED, _MISTAKES) if weighted else ())]
-    parts = [_at_node(rows, keys, weighted, k) for k in range(len(NODES))]
-    return sums_by(language().concat(parts, how="vertical"), [*keys, "node"], names)
-
-
-def _at_node(rows: Any, keys: list[str], weighted: bool, k: int) -> Any:
-    """Add the columns of one node; certain and impossible rows give 0."""
-    nw = language()
-    zero, odds, w = nw.lit(0.0), nw.col("odds"), nw.col("w1")
-    frame = rows.select(*keys, "odds", "w1", "certain", *(("weight", "correct") if weighted else ()))
-    t = nw.when(nw.col("certain")).then(zero).otherwise((odds * (0.0 - NODES[k])).exp())
-    frame = frame.with_columns(n_t=t, node=nw.lit(float(k)))
-    frame = frame.with_columns(n_u=1.0 + nw.col("n_t"))
-    frame = frame.with_columns(n_q=nw.col("n_t") / nw.col("n_u"))
-    q = nw.col("n_q")
-    frame = frame.with_columns(n_v=odds * q * (odds / nw.col("n_u")))  # L * L may overflow where q is 0
-    v = nw.col("n_v")
-    third = zero - v * (odds * (1.0 - 2.0 * q))
-    columns = dict(
-        zip(_SUMS, (w * log1p(nw.col("n_t"), nw.col("n_u")), zero - w * (odds * q), w * v, w * third), strict=True)
-    )
-    if weighted:
-        weight = nw.col("weight")
-        columns |= dict(zip(_WEIGHTED, (w * w * v, w * w * w * third), strict=True))
-        columns[_MISTAKES] = weight * weight * (1.0 - nw.col("correct"))
-    return frame.with_columns(**columns).select(*keys, "node", *columns)
-
-
-def node_sums_of(result: Any, codes: Any, size: int, weighted: bool) -> FloatArray:
-    """Return the sums of `NodeTable`, from what the query gave and the number of the key of each of its rows."""
-    names = [*_SUMS, *(_WEIGHTED if weighted else ())]
-    table = as_arrays(result, ["node", *names, *([_MISTAKES] if weighted else [])])
-    place = codes * len(NODES) + table["node"].astype(np.intp)
-    parts = [np.bincount(place, weights=table[name], minlength=size * len(NODES)) for name in names]
-    sums: FloatArray = np.stack(parts, axis=1).astype(np.float64).reshape(size, -1)
-    if not weighted:
-        return sums
-    mistakes = np.bincount(codes, weights=table[_MISTAKES] * (table["node"] == 0.0), minlength=size)
-    return np.concatenate([sums, mistakes[:, None]], axis=1)
-
-
-def sums_by(rows: Any, keys: list[str], names: list[str]) -> Any:
-    """Return the lazy query that counts rows, as ``n``, and sums columns by key."""
-    nw = language()
-    chosen = rows.select(*keys, *names)
-    return chosen.group_by(*keys).agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
-
-
-def collect_limited(query: Any, name: str) -> Any:
-    """Run a query by key, if the keys are not too many, and return an Arrow table."""
-    table = query.head(tally.MAX_KEYS + 1).collect("pyarrow").to_native()
-    if table.num_rows > tally.MAX_KEYS:
-        raise fail(
-            ShapeError, name, f"must have at most {tally.MAX_KEYS} different values", got="more",
-            hint="sums are kept for each of them; is it the right column?",
-        )  # fmt: skip
-    return table
-
-
-def collect_numbers(query: Any) -> dict[str, AnyArray]:
-    """Run a query, and return its columns of numbers."""
-    table = query.collect("pyarrow").to_native()
-    return as_arrays(table, table.column_names)
-
-
-def as_arrays(table: Any, names: list[str]) -> dict[str, AnyArray]:
-    """Return columns of numbers of an Arrow table."""
-    return {name: np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in names}

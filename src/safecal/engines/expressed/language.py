@@ -1,21 +1,31 @@
 """What expressions are written in: narwhals, or SQL of our own for Spark.
 
 Narwhals asks Spark about every step, and each answer costs as much as summing many rows. SQL is one text, which Spark
-reads once. Ours has the few words of narwhals that the formulas use, and means the same by them.
+reads once. Ours has the few words of narwhals that the formulas use, and means the same by them. At the end stand the
+queries that sum columns by key.
 """
 
 import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, final
 
-from ..._optional import narwhals
+import numpy as np
 
-__all__ = ["SqlFrame", "in_sql", "language", "quoted"]
+from ..._checks.message import fail
+from ..._optional import narwhals
+from ..._sums import tally
+from ..._types import AnyArray
+from ...errors import ShapeError
+
+__all__ = [
+    "SqlFrame", "as_arrays", "as_number", "collect_limited", "collect_numbers", "in_sql", "language", "quoted",
+    "sums_by",
+]  # fmt: skip
 
 _SOURCE = re.compile(r"FROM (s[0-9a-f]{16})\b")
 _COLUMN = re.compile(r"`((?:[^`]|``)*)`")
@@ -58,38 +68,38 @@ def _text(value: Any) -> str:
     return f"{value!r}D" if math.isfinite(value) else f"double('{'-' if value < 0.0 else ''}Infinity')"
 
 
+def _between(sign: str) -> Callable[["Sql", Any], "Sql"]:
+    """Return the method that writes a sign between two expressions."""
+    return lambda self, other: Sql(f"({self.text} {sign} {_text(other)})", self.name)
+
+
+def _after(sign: str) -> Callable[["Sql", Any], "Sql"]:
+    """Return the method that writes a sign and the expression behind something else."""
+    return lambda self, other: Sql(f"({_text(other)} {sign} {self.text})", self.name)
+
+
+def _called(function: str) -> Callable[["Sql"], "Sql"]:
+    """Return the method that calls a function of SQL."""
+    return lambda self: Sql(f"{function}({self.text})", self.name)
+
+
 class Sql:
     """An expression, and the name of the column that it becomes."""
 
     def __init__(self, text: str, name: str = "") -> None:
         self.text, self.name = text, name
 
-    def _operated(self, other: Any, sign: str) -> "Sql":
-        return Sql(f"({self.text} {sign} {_text(other)})", self.name)
+    __add__, __sub__, __mul__ = map(_between, "+-*")
+    __radd__, __rsub__, __rmul__ = map(_after, "+-*")
+    __lt__, __le__, __gt__, __ge__ = map(_between, ("<", "<=", ">", ">="))
+    __eq__, __ne__ = map(_between, ("=", "<>"))  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
+    __and__, __or__ = map(_between, ("AND", "OR"))
+    abs, exp, sqrt, floor, min, max = map(_called, ("abs", "exp", "sqrt", "floor", "min", "max"))
+    is_null, is_nan = map(_called, ("isnull", "isnan"))
 
-    def _reflected(self, other: Any, sign: str) -> "Sql":
-        return Sql(f"({_text(other)} {sign} {self.text})", self.name)
-
-    def _called(self, function: str) -> "Sql":
-        return Sql(f"{function}({self.text})", self.name)
-
-    def __add__(self, other: Any) -> "Sql":
-        return self._operated(other, "+")
-
-    def __radd__(self, other: Any) -> "Sql":
-        return self._reflected(other, "+")
-
-    def __sub__(self, other: Any) -> "Sql":
-        return self._operated(other, "-")
-
-    def __rsub__(self, other: Any) -> "Sql":
-        return self._reflected(other, "-")
-
-    def __mul__(self, other: Any) -> "Sql":
-        return self._operated(other, "*")
-
-    def __rmul__(self, other: Any) -> "Sql":
-        return self._reflected(other, "*")
+    def __invert__(self) -> "Sql":
+        return Sql(f"(NOT {self.text})", self.name)
 
     # Spark takes quotients and logarithms for values that may be missing, and then looks after each of them. Those of
     # the formulas never are: no divisor is 0.
@@ -104,59 +114,6 @@ class Sql:
 
     def __pow__(self, other: Any) -> "Sql":
         return Sql(f"power({self.text}, {_text(other)})", self.name)
-
-    def __lt__(self, other: Any) -> "Sql":
-        return self._operated(other, "<")
-
-    def __le__(self, other: Any) -> "Sql":
-        return self._operated(other, "<=")
-
-    def __gt__(self, other: Any) -> "Sql":
-        return self._operated(other, ">")
-
-    def __ge__(self, other: Any) -> "Sql":
-        return self._operated(other, ">=")
-
-    def __eq__(self, other: Any) -> "Sql":  # type: ignore[override]
-        return self._operated(other, "=")
-
-    def __ne__(self, other: Any) -> "Sql":  # type: ignore[override]
-        return self._operated(other, "<>")
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __and__(self, other: Any) -> "Sql":
-        return self._operated(other, "AND")
-
-    def __or__(self, other: Any) -> "Sql":
-        return self._operated(other, "OR")
-
-    def __invert__(self) -> "Sql":
-        return Sql(f"(NOT {self.text})", self.name)
-
-    def abs(self) -> "Sql":
-        return self._called("abs")
-
-    def exp(self) -> "Sql":
-        return self._called("exp")
-
-    def sqrt(self) -> "Sql":
-        return self._called("sqrt")
-
-    def floor(self) -> "Sql":
-        return self._called("floor")
-
-    def is_null(self) -> "Sql":
-        return self._called("isnull")
-
-    def is_nan(self) -> "Sql":
-        return self._called("isnan")
-
-    def min(self) -> "Sql":
-        return self._called("min")
-
-    def max(self) -> "Sql":
-        return self._called("max")
 
     def sum(self) -> "Sql":
         return Sql(f"nvl(sum({self.text}), 0D)", self.name)
@@ -358,3 +315,38 @@ class _Grouped:
 def _braced(text: str) -> str:
     """Write braces twice: one stands for the rows."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def as_number(condition: Any) -> Any:
+    """Return 1 where a condition holds, else 0."""
+    nw = language()
+    return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))
+
+
+def sums_by(rows: Any, keys: list[str], names: list[str]) -> Any:
+    """Return the lazy query that counts rows, as ``n``, and sums columns by key."""
+    nw = language()
+    chosen = rows.select(*keys, *names)
+    return chosen.group_by(*keys).agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
+
+
+def collect_limited(query: Any, name: str) -> Any:
+    """Run a query by key, if the keys are not too many, and return an Arrow table."""
+    table = query.head(tally.MAX_KEYS + 1).collect("pyarrow").to_native()
+    if table.num_rows > tally.MAX_KEYS:
+        raise fail(
+            ShapeError, name, f"must have at most {tally.MAX_KEYS} different values", got="more",
+            hint="sums are kept for each of them; is it the right column?",
+        )  # fmt: skip
+    return table
+
+
+def collect_numbers(query: Any) -> dict[str, AnyArray]:
+    """Run a query, and return its columns of numbers."""
+    table = query.collect("pyarrow").to_native()
+    return as_arrays(table, table.column_names)
+
+
+def as_arrays(table: Any, names: list[str]) -> dict[str, AnyArray]:
+    """Return columns of numbers of an Arrow table."""
+    return {name: np.asarray(table.column(name).to_numpy(), dtype=np.float64) for name in names}
