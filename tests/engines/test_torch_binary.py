@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.extra
 
 from safecal.engines import torch as engine  # noqa: E402
-from safecal.engines.torch import binary as torch_binary  # noqa: E402
+from safecal.engines.torch import sums as torch_sums  # noqa: E402
 from safecal.engines.torch import triton_binary  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
@@ -203,4 +203,4 @@ def test_the_kernel_in_the_interpreter(tmp_path: Path) -> None:
         assert_rows(engine.RowScores(*rows), y, values, logits, 1e-5)
         named = dict(zip(triton_binary.SUMS, sums.sum(0).tolist(), strict=True))
         assert named["mislabelled"] == 0.0
-        assert_summary(torch_binary._summary(named, len(y)), reference(y, values, logits).summary(), 1e-5)
+        assert_summary(torch_sums._summary(named, len(y)), reference(y, values, logits).summary(), 1e-5)

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.extra
 
 from safecal.engines import torch as engine  # noqa: E402
 from safecal.engines.torch.evaluation import ScoredRows  # noqa: E402
-from safecal.engines.torch.sums import FORMS, Rulers, add_rows, class_columns  # noqa: E402
-from safecal.engines.torch.tensors import score_columns  # noqa: E402
+from safecal.engines.torch.sums import Rulers, add_rows  # noqa: E402
+from safecal.engines.torch.tensors import FORMS, class_columns, score_columns  # noqa: E402
 from safecal.engines.torch.triton_sums import split_sums  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]

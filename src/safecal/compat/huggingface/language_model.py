@@ -15,8 +15,8 @@ from ..._checks.message import fail, show
 from ..._sums.splits import Plan
 from ..._sums.tally import Tally
 from ..._types import AnyArray, FloatArray, IndexArray
-from ...engines.torch.categorical import hidden_columns
 from ...engines.torch.evaluation import ScoredRows
+from ...engines.torch.rows import hidden_columns
 from ...engines.torch.tensors import COLUMNS, on_cuda, score_columns, widen
 from ...errors import EmptyError, FileError, MissingValueError, OptionError, UnavailableError
 from ...inputs.tokens import position_groups

@@ -14,17 +14,8 @@ from ..._sums.summary import Summary
 from ..._sums.table import Table
 from ..._sums.tally import Tally
 from ..._types import FloatArray
-from ...engines.torch.sums import (
-    FORMS,
-    Rulers,
-    add_rows,
-    metrics,
-    rows_at_once,
-    state_shapes,
-    table_of,
-    tally_of,
-)
-from ...engines.torch.tensors import load_torch, widen
+from ...engines.torch.sums import Rulers, add_rows, metrics, rows_at_once, state_shapes, table_of, tally_of
+from ...engines.torch.tensors import FORMS, load_torch, widen
 from ...errors import (
     BinsError,
     DtypeError,

@@ -5,9 +5,9 @@ stored. Numbers are in nats; float32 and shorter predictions are worked on in fl
 rows are float64.
 """
 
-from .binary import binary_row_scores, binary_summary
-from .categorical import differentiable_row_scores, ecd, nll, row_scores, summary
 from .evaluation import evaluate, tally
+from .rows import binary_row_scores, differentiable_row_scores, ecd, nll, row_scores
+from .sums import binary_summary, summary
 from .tensors import RowScores
 
 __all__ = [

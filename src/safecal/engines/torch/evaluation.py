@@ -23,10 +23,31 @@ from ...families.family import AT_NEAR, FamilyWords, Partition, Spectral
 from ...families.predictions import Predictions
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
-from .binary import bad_outcomes, check_outcomes, flatten, refuse_outcomes
-from .categorical import ScoredBlock, check_classes, check_hidden, counted_rows, hidden_rows, logit_rows
-from .sums import FORMS, Rulers, add_rows, class_columns, class_sums, least_excess, rows_at_once, tally_of
-from .tensors import COLUMNS, WIDTHS, load_torch, on_cuda, widen
+from .rows import check_classes, check_hidden, check_outcomes, refuse_outcomes
+from .sums import (
+    Rulers,
+    ScoredBlock,
+    add_rows,
+    class_sums,
+    hidden_rows,
+    least_excess,
+    logit_rows,
+    rows_at_once,
+    tally_of,
+)
+from .tensors import (
+    COLUMNS,
+    FORMS,
+    WIDTHS,
+    bad_outcomes,
+    class_columns,
+    counted_rows,
+    flatten,
+    load_torch,
+    on_cuda,
+    triton_kernels,
+    widen,
+)
 
 __all__ = ["ScoredRows", "evaluate", "tally"]
 
@@ -145,15 +166,6 @@ def _log_odds(edges: tuple[float, ...], device: Any) -> Any:
     return _rulers(edges, device).edges.logit()
 
 
-def _kernel(cuda: bool) -> Any:
-    """Return the Triton kernels that sum rows, where they can run, else None."""
-    if not cuda:
-        return None
-    from . import triton_sums
-
-    return triton_sums if triton_sums.AVAILABLE else None
-
-
 def _add_parts(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Add up the states of parts of the rows, and bring them here in one piece."""
     total: dict[str, Any] = {}
@@ -166,7 +178,18 @@ def _add_parts(parts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {name: piece.reshape(tuple(sums.shape)) for (name, sums), piece in zip(total.items(), pieces, strict=True)}
 
 
-def _tally_of_states(states: dict[str, Any], family: str, bins: Bins, classes: int) -> Tally:
+_Parts = Callable[[], Iterator[dict[str, Any]]]
+
+
+def _added_up(kernel: Any, by_kernel: _Parts, by_torch: _Parts, family: str, bins: Bins, classes: int) -> Tally:
+    """Add up parts of the rows: those of the kernel where it runs and its numbers suffice, else those of torch."""
+    states: dict[str, Any] = {}
+    if kernel is not None:
+        states = _add_parts(by_kernel())
+        if states:
+            states |= kernel.split_sums(states.pop("all"), len(bins), None if family == "bernoulli" else classes)
+    if kernel is None or (states and (states.pop("bad") or states.pop("far"))):
+        states = _add_parts(by_torch())
     total = tally_of(states, family, bins, classes) if states else Tally()
     return total if total.n else Tally()
 
@@ -175,7 +198,7 @@ def class_tally(
     rows: Callable[[bool], Iterator[ScoredBlock]], bins: Bins, classes: int, ignore_index: int | None, cuda: bool
 ) -> Tally:
     """Add up rows of K outcomes; ``rows`` takes whether to refuse those without an answer."""
-    kernel = _kernel(cuda)
+    kernel = triton_kernels("triton_sums", cuda)
 
     def by_kernel() -> Iterator[dict[str, Any]]:
         for columns, y, z in rows(False):
@@ -193,18 +216,13 @@ def class_tally(
             home = columns.excess.device
             yield add_rows(columns, counted_rows(y, ignore_index).to(home), _rulers(bins.edges, home))
 
-    if kernel is not None:
-        states = _add_parts(by_kernel())
-        states |= kernel.split_sums(states.pop("all"), len(bins), classes) if states else {}
-        if not states or not (states.pop("bad") or states.pop("far")):
-            return _tally_of_states(states, "categorical", bins, classes)
-    return _tally_of_states(_add_parts(by_torch()), "categorical", bins, classes)
+    return _added_up(kernel, by_kernel, by_torch, "categorical", bins, classes)
 
 
 def outcome_tally(y_true: Any, values: Any, bins: Bins, form: str, ignore_index: int | None) -> Tally:
     """Add up rows of two outcomes: probabilities or log-odds, as ``form`` says."""
     y, x = flatten(y_true, values.detach())
-    kernel, logits = _kernel(on_cuda(x)), form == "logits"
+    kernel, logits = triton_kernels("triton_sums", on_cuda(x)), form == "logits"
 
     def by_kernel() -> Iterator[dict[str, Any]]:
         rulers = _rulers(bins.edges, x.device)
@@ -226,12 +244,7 @@ def outcome_tally(y_true: Any, values: Any, bins: Bins, form: str, ignore_index:
                 refuse_outcomes(bad & counted_rows(y, ignore_index), y_true, values, form)
             yield add_rows(columns, counted.to(home), _rulers(bins.edges, home))
 
-    if kernel is not None:
-        states = _add_parts(by_kernel())
-        states = kernel.split_sums(states["all"], len(bins), None) if states else {}
-        if not states or not (states.pop("bad") or states.pop("far")):
-            return _tally_of_states(states, "bernoulli", bins, 2)
-    return _tally_of_states(_add_parts(by_torch()), "bernoulli", bins, 2)
+    return _added_up(kernel, by_kernel, by_torch, "bernoulli", bins, 2)
 
 
 @spelled()
@@ -292,16 +305,13 @@ def tally(
     values = y_prob if logits is None else logits
     beside = (by, cluster, sample_weight)
     bins_alone = all(x is None for x in beside) and bins is not None and strategy == "uniform"
-    if form != "hidden" and tuple(getattr(values, "shape", ())) == tuple(getattr(y_true, "shape", ())):
+    two = form != "hidden" and tuple(getattr(values, "shape", ())) == tuple(getattr(y_true, "shape", ()))
+    rows_of: Callable[[bool], Iterator[ScoredBlock]]
+    if two:
         check_outcomes(y_true, y_prob, logits)
         if bins_alone and bin_on in (None, "probability"):
             return outcome_tally(y_true, values, _bins(bins), form, ignore_index)
-        kept = counted_rows(y_true, ignore_index).cpu().numpy()
-        rows = _numpy(values).reshape(-1)[kept]
-        predictions: Predictions = bernoulli(_numpy(y_true).reshape(-1)[kept], **{form: rows})
-        return _on_host(predictions, Plan.of(predictions, bins, bin_on, strategy), beside, y_true, kept)
-    rows_of: Callable[[bool], Iterator[ScoredBlock]]
-    if form == "hidden":
+    elif form == "hidden":
         check_hidden(y_true, hidden, weight)
         classes = int(weight.shape[0])
         rows_of = partial(hidden_rows, y_true, hidden, weight, bias, ignore_index, chunk)
@@ -309,16 +319,21 @@ def tally(
         check_classes(y_true, values)
         classes = int(values.shape[-1])
         rows_of = partial(logit_rows, y_true, values, ignore_index, chunk)
-    if bins_alone and bin_on in (None, "confidence") and form != "y_prob":
+    if bins_alone and bin_on in (None, "confidence") and form != "y_prob" and not two:
         return class_tally(rows_of, _bins(bins), classes, ignore_index, on_cuda(values if hidden is None else hidden))
     kept = counted_rows(y_true, ignore_index).cpu().numpy()
-    if form == "y_prob" or (form == "logits" and classes <= _FEW_CLASSES):
+    predictions: Predictions
+    if two:
+        predictions = bernoulli(_numpy(y_true).reshape(-1)[kept], **{form: _numpy(values).reshape(-1)[kept]})
+    elif form == "y_prob" or (form == "logits" and classes <= _FEW_CLASSES):
         rows = _numpy(values).reshape(-1, classes)[kept]
         predictions = categorical(_numpy(y_true).reshape(-1)[kept], **{form: rows})
     else:
         columns = np.concatenate([part.columns.cpu().numpy() for part in rows_of(True)], axis=1)
         predictions = ScoredRows(columns[:, kept], classes)
-    return _on_host(predictions, Plan.of(predictions, bins, bin_on, strategy), beside, y_true, kept)
+    plan = Plan.of(predictions, bins, bin_on, strategy)
+    by, cluster, sample_weight = (_rows_of(x, tuple(y_true.shape), kept) for x in beside)
+    return Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
 
 
 @spelled(LimitOptions)
@@ -374,8 +389,3 @@ def evaluate(
 
 def _bins(bins: int | Bins | None) -> Bins:
     return bins if isinstance(bins, Bins) else Bins.uniform(bins if bins is not None else 1)
-
-
-def _on_host(predictions: Predictions, plan: Plan, beside: tuple[Any, ...], y_true: Any, kept: BoolArray) -> Tally:
-    by, cluster, sample_weight = (_rows_of(x, tuple(y_true.shape), kept) for x in beside)
-    return Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)

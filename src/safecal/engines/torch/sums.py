@@ -1,17 +1,12 @@
-"""The sums of an evaluation on tensors: columns of rows, what they add to the sums, and what is read off them.
-
-Columns are in float64: those of `safecal.bernoulli` and `safecal.categorical`. A row without an answer (NaN, a value
-out of range, an unknown label) has an excess of NaN: the device is not waited for.
-"""
+"""The sums of an evaluation on tensors: what rows add to them, and what is read off them; and those of a Summary."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from ..._checks.class_columns import row_tolerance
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
 from ..._sums.causes import MOST_CLASSES, ClassSums
 from ..._sums.cells import Cells
@@ -19,17 +14,32 @@ from ..._sums.nodes import Nodes, Ordered
 from ..._sums.scored import CELLS as SPREAD_CELLS
 from ..._sums.scored import FIRST, SIDE, Histogram
 from ..._sums.splits import Bins, bin_keys
-from ..._sums.summary import completed
+from ..._sums.summary import Summary, completed, summaries
 from ..._sums.table import Table
 from ..._sums.tally import Tally
 from ..._types import FloatArray
 from ...families.predictions import family_named
-from .binary import binary_columns
-from .tensors import block_rows, load_torch, node_columns, on_cuda, score_columns, widen
+from .rows import check_classes, check_outcomes, hidden_columns, refuse_classes, refuse_outcomes
+from .tensors import (
+    ClassColumns,
+    OddsColumns,
+    ScoredColumns,
+    bad_outcomes,
+    binary_columns,
+    block_rows,
+    counted_rows,
+    flatten,
+    load_torch,
+    on_cuda,
+    outcome_blocks,
+    score_columns,
+    triton_kernels,
+    widen,
+)
 
 __all__ = [
-    "FORMS", "METRICS", "ClassColumns", "OddsColumns", "Rulers", "ScoredColumns", "add_rows", "class_sums",
-    "least_excess", "metrics", "rows_at_once", "state_shapes", "summary_columns", "table_of", "tally_of",
+    "METRICS", "Rulers", "ScoredBlock", "add_rows", "binary_summary", "class_sums", "hidden_rows", "least_excess",
+    "logit_rows", "metrics", "rows_at_once", "state_shapes", "summary", "summary_columns", "table_of", "tally_of",
 ]  # fmt: skip
 
 # Columns of the sums by bin, by the names of `Summary`.
@@ -41,131 +51,49 @@ NAMES = (
 METRICS = ("ecd", "nll", "ece", "esce", "brier", "accuracy")
 _AT = {name: k for k, name in enumerate(NAMES)}
 _COPIES = 1 << 16  # sums that take turns, at most
+_SUMMED = (
+    "excess", "varentropy", "third_cumulant", "entropy", "confidence", "brier", "predicted", "observed", "correct",
+    "impossible", "bad",
+)  # fmt: skip
+_ROWS_AT_ONCE = 1 << 20  # rows whose columns are held at once
 _BLOCK = 1 << 22  # values worked on at once, at most
 _MAGNITUDE = (1 << 63) - 1  # every bit of a float but its sign
 _SHIFT = 48  # leaves the exponent and the first four binary digits, which number the cells of log-odds
 _BEFORE = int(LOWEST[1:2].view(np.int64)[0] >> _SHIFT) - 1  # the number before the first cell
 
 
-class OddsColumns(NamedTuple):
-    """What inference needs of two-class rows beside the columns; tensors of shape (n,)."""
+class ScoredBlock(NamedTuple):
+    """Some of the rows of K outcomes."""
 
-    log_odds: Any  # of the likelier class; 0 where it is certain
-    positive: Any  # whether that is the positive one
-
-
-class ClassColumns(NamedTuple):
-    """What inference needs of rows of K classes beside the columns; of shape (n,) where nothing else is said."""
-
-    nodes: Any  # the log-partition and three derivatives at each node, (20, n)
-    surprised: Any  # whether the outcome was less likely than another
-    top: Any  # the likeliest class
-    happened: Any  # the class that happened
-    classes: int
-    log_p: Any  # of every class, (n, K); None where classes are many
+    columns: Any  # as `score_columns` gives them
+    y: Any
+    logits: Any  # of few classes, (n, K): sums by class need them; else None
 
 
-class ScoredColumns(NamedTuple):
-    """What each row adds to the sums; tensors of shape (n,)."""
-
-    excess: Any
-    varentropy: Any
-    third_cumulant: Any
-    entropy: Any
-    predicted: Any
-    observed: Any
-    confidence: Any
-    correct: Any
-    brier: Any
-    certain: Any  # whether some class has a probability of exactly 0
-    spectral: OddsColumns | ClassColumns
+def logit_rows(
+    y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None, check: bool
+) -> Iterator[ScoredBlock]:
+    """Score rows of logits, some at a time; with ``check`` those without an answer are refused."""
+    classes = logits.shape[-1]
+    step = _ROWS_AT_ONCE if logits.ndim == 2 else max(1, y_true.numel())  # rows of one matrix can be cut anywhere
+    for begin in range(0, y_true.numel(), step):
+        y, z = (y_true[begin : begin + step], logits[begin : begin + step]) if logits.ndim == 2 else (y_true, logits)
+        columns = score_columns(y, z if on_cuda(z) else widen(z), ignore_index, chunk, 2)
+        if check:
+            refuse_classes(columns[0], y, z, ignore_index)
+        yield ScoredBlock(columns, y.reshape(-1), z.reshape(-1, classes) if classes <= MOST_CLASSES else None)
 
 
-def _binary(values: Any, y: Any, logits: bool) -> ScoredColumns:
-    torch = load_torch()
-    named = binary_columns(y, values, logits)
-    excess = torch.where(named["impossible"], torch.inf, named["excess"])
-    named["excess"] = torch.where(named["bad"], torch.nan, excess)
-    return ScoredColumns(
-        **{name: named[name] for name in ScoredColumns._fields if name != "spectral"},
-        spectral=OddsColumns(named["log_odds"], named["positive"]),
-    )
-
-
-def binary_probabilities(values: Any, y: Any) -> ScoredColumns:
-    """Score probabilities of the positive class."""
-    return _binary(values, y, False)
-
-
-def binary_logits(values: Any, y: Any) -> ScoredColumns:
-    """Score log-odds of the positive class."""
-    return _binary(values, y, True)
-
-
-def class_probabilities(values: Any, y: Any) -> ScoredColumns:
-    """Score (n, K) probabilities, used as given."""
-    torch = load_torch()
-    p = widen(values)
-    y = y.to(p.device)
-    K = p.shape[-1]
-    known = (y >= 0) & (y < K)
-    at = torch.where(known, y, 0)[:, None]
-    z = torch.where(p > 0.0, p, 1.0).log()
-    entropy = -(p * z).sum(-1)
-    p_y, z_y = p.gather(-1, at)[:, 0], z.gather(-1, at)[:, 0]
-    others = p.scatter(-1, at, 0.0)
-    # Where p_y is near 1 the shorter formula cancels.
-    confident = (others * others).sum(-1) + (1.0 - p_y) ** 2
-    brier = torch.where(p_y > 0.5, confident, (p * p).sum(-1) - 2.0 * p_y + 1.0)
-    centred = z + entropy[:, None]
-    weighted = p * centred * centred
-    normal = (p.sum(-1) - 1.0).abs() <= row_tolerance(K)
-    fine = known & normal & (p.amin(-1) >= 0.0) & (p.amax(-1) <= 1.0)
-    excess = torch.where(p_y == 0.0, torch.inf, -entropy - z_y)
-    confidence, top = p.amax(-1), p.argmax(-1)
-    correct = top == y
-    log_top = confidence.log()
-    gaps = torch.where(p > 0.0, log_top[:, None] - z, torch.inf).scatter(-1, top[:, None], torch.inf)
-    # An outcome as likely as the most likely one is no surprise.
-    surprised = ~correct & (-z_y > -log_top * (1.0 + 1e-9))
-    log_p = torch.where(p > 0.0, z, -torch.inf) if K <= MOST_CLASSES else None
-    return ScoredColumns(
-        torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
-        confidence, correct, confidence, correct, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
-        ClassColumns(node_columns(gaps), surprised, top, y, K, log_p),
-    )  # fmt: skip
-
-
-def class_logits(values: Any, y: Any) -> ScoredColumns:
-    """Score (n, K) logits: by the Triton kernel where it runs, else in float64."""
-    K = values.shape[-1]
-    z = values if on_cuda(values) else widen(values)
-    y = y.to(z.device)
-    return class_columns(score_columns(y, z, None, None, 2), y, K, z)
-
-
-def class_columns(scored: Any, y: Any, classes: int, z: Any = None) -> ScoredColumns:
-    """Name the columns of `score_columns`; ``z`` are the logits, which sums by class need where classes are few."""
-    scored = widen(scored)
-    y = y.to(scored.device)
-    _, entropy, varentropy, excess, third, brier, confidence, correct, surprised, certain, top, *_ = scored
-    brier = brier / 2.0 if classes == 2 else brier
-    log_p = None
-    if classes <= MOST_CLASSES and z is not None:
-        log_p = widen(z).log_softmax(-1)
-    spectral = ClassColumns(scored[len(scored) - 4 * len(NODES) :], surprised.bool(), top.long(), y, classes, log_p)
-    return ScoredColumns(
-        excess, varentropy, third, entropy, confidence, correct.bool(), confidence, correct.bool(), brier,
-        certain.bool(), spectral,
-    )  # fmt: skip
-
-
-FORMS: dict[tuple[str, bool], Callable[[Any, Any], ScoredColumns]] = {
-    ("bernoulli", False): binary_probabilities,
-    ("bernoulli", True): binary_logits,
-    ("categorical", False): class_probabilities,
-    ("categorical", True): class_logits,
-}
+def hidden_rows(
+    y_true: Any, hidden: Any, weight: Any, bias: Any, ignore_index: int | None, chunk: int | None, check: bool
+) -> Iterator[ScoredBlock]:
+    """Score rows of hidden states, as `logit_rows` does."""
+    if len(weight) <= MOST_CLASSES:  # sums by class need the logits themselves, which are few
+        z = load_torch().nn.functional.linear(hidden, weight, bias)
+        yield from logit_rows(y_true, z, ignore_index, chunk, check)
+        return
+    columns = hidden_columns(y_true, hidden, weight, bias, ignore_index=ignore_index, chunk=chunk, check=check)
+    yield ScoredBlock(columns, y_true.reshape(-1), None)
 
 
 class Rulers(NamedTuple):
@@ -350,3 +278,113 @@ def tally_of(states: dict[str, FloatArray], family: str, bins: Bins, classes: in
         n_certain=int(states["sums"][:, _AT["n_certain"]].sum()),
         **inference,
     )
+
+
+def summary(y_true: Any, logits: Any, *, ignore_index: int | None = None, chunk: int | None = None) -> Summary:
+    """Sum all rows to a `Summary`, the one that ``safecal.categorical(y_true, logits=logits).summary()`` gives.
+
+    Summaries of batches, or of other devices, add up with ``+``. Only a few numbers leave the device.
+
+    Parameters
+    ----------
+    y_true, logits, ignore_index, chunk
+        As in `row_scores`.
+
+    Returns
+    -------
+    Summary
+        The sums over all rows that are not ignored.
+
+    Examples
+    --------
+    Over the batches of a loader::
+
+        total = sum((summary(y, model(x)) for x, y in loader), start=safecal.Summary())
+        total.ecd, total.nll
+    """
+    check_classes(y_true, logits)
+    torch = load_torch()
+    counted = counted_rows(y_true, ignore_index)
+    out = score_columns(y_true, logits, ignore_index, chunk, 1)
+    refuse_classes(out[0], y_true, logits, ignore_index)
+    _, h, v, e, k3, brier, confidence, correct = widen(out)
+    counted = counted.to(e.device)
+    impossible = e.isposinf() & counted
+    possible = counted & ~impossible
+    e, h, v, k3 = (torch.where(possible, x, 0.0) for x in (e, h, v, k3))
+    brier, confidence = (torch.where(counted, x, 0.0) for x in (brier, confidence))
+    if logits.shape[-1] == 2:
+        brier = brier / 2.0  # two classes: the binary definition
+    columns = {
+        "n": counted, "n_impossible": impossible, "weight2": possible, "sum_excess": e, "sum_excess2_weight2": e * e,
+        "sum_excess3_weight3": e * e * e, "sum_varentropy": v, "sum_third_cumulant_weight3": k3, "sum_entropy": h,
+        "sum_confidence": confidence, "sum_correct": correct.bool() & counted, "sum_brier": brier,
+    }  # fmt: skip
+    totals = torch.stack([column.sum(dtype=torch.float64) for column in columns.values()]).tolist()
+    sums = {name: np.array([value]) for name, value in zip(columns, totals, strict=True)}
+    sums |= {"weight_impossible": sums["n_impossible"], "weight3": sums["weight2"]}
+    sums |= {"sum_predicted": sums["sum_confidence"], "sum_observed": sums["sum_correct"]}
+    return summaries(completed(sums))[0]
+
+
+def binary_summary(y_true: Any, y_prob: Any = None, *, logits: Any = None) -> Summary:
+    """Sum all rows to a `Summary`, the one that ``safecal.bernoulli(y_true, y_prob).summary()`` gives.
+
+    Summaries of batches, or of other devices, add up with ``+``. Only a few numbers leave the device.
+
+    Parameters
+    ----------
+    y_true, y_prob, logits
+        As in `binary_row_scores`.
+
+    Returns
+    -------
+    Summary
+        The sums over all rows.
+
+    Examples
+    --------
+    Over the batches of a loader::
+
+        total = sum((binary_summary(y, logits=model(x)) for x, y in loader), start=safecal.Summary())
+        total.ecd, total.nll
+    """
+    values, as_logits = check_outcomes(y_true, y_prob, logits)
+    torch, name = load_torch(), "logits" if as_logits else "y_prob"
+    y, x = flatten(y_true, values)
+    n, kernel = x.numel(), triton_kernels("triton_binary", on_cuda(x))
+    if n == 0:
+        return Summary()
+    if kernel is not None:
+        parts = torch.empty((kernel.programs(n), len(kernel.SUMS)), dtype=torch.float64, device=x.device)
+        with torch.cuda.device(x.device):
+            kernel.launch_sums(x, y, parts, as_logits)
+        sums = dict(zip(kernel.SUMS, parts.sum(0).tolist(), strict=True))
+    else:
+        sums = _sums_of_blocks(y, x, as_logits)
+    if sums["mislabelled"] or sums["excess"] != sums["excess"]:
+        refuse_outcomes(bad_outcomes(y, x, name), y_true, values, name)
+    return _summary(sums, n)
+
+
+def _sums_of_blocks(y: Any, values: Any, logits: bool) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for _, y_block, x_block in outcome_blocks(y, values):
+        scored = binary_columns(y_block, x_block, logits)
+        e = scored["excess"]
+        columns = {name: scored[name] for name in _SUMMED} | {"excess2": e * e, "excess3": e * e * e}
+        for name, column in columns.items():
+            totals[name] = totals.get(name, 0.0) + float(column.double().sum())
+    return totals | {"mislabelled": totals["bad"]}
+
+
+def _summary(sums: dict[str, float], n: int) -> Summary:
+    named = {
+        "n": n, "n_impossible": sums["impossible"], "weight_impossible": sums["impossible"],
+        "weight2": n - sums["impossible"], "weight3": n - sums["impossible"], "sum_excess": sums["excess"],
+        "sum_excess2_weight2": sums["excess2"], "sum_excess3_weight3": sums["excess3"],
+        "sum_third_cumulant_weight3": sums["third_cumulant"],
+    }  # fmt: skip
+    same = ("varentropy", "entropy", "confidence", "brier", "predicted", "observed", "correct")
+    named |= {f"sum_{name}": sums[name] for name in same}
+    return summaries(completed({name: np.array([float(value)]) for name, value in named.items()}))[0]

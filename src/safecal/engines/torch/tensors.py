@@ -1,16 +1,25 @@
-"""Torch itself, where a kernel may run, and rows of K logits: their columns, by the Triton kernel or in blocks."""
+"""Torch itself, where a kernel may run, and row formulas: the columns of two outcomes, and of K.
 
+Of rows of logits the columns come from the Triton kernel, or in blocks from torch. A row without an answer (NaN, a
+value out of range, an unknown label) has NaN in them: the device is not waited for.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
+from ..._checks.class_columns import row_tolerance
 from ..._checks.message import fail, show
 from ..._kernels.spectrum import NODES
 from ..._optional import require
+from ..._sums.causes import MOST_CLASSES
 from ...errors import RangeError
 
 __all__ = [
-    "COLUMNS", "IGNORED", "WIDTHS", "RowScores", "block_rows", "formulas", "load_torch", "node_columns", "on_cuda",
-    "score_columns", "widen",
+    "COLUMNS", "FORMS", "IGNORED", "WIDTHS", "ClassColumns", "OddsColumns", "RowScores", "ScoredColumns",
+    "bad_outcomes", "binary_columns", "block_rows", "class_columns", "counted_rows", "flatten", "formulas",
+    "load_torch", "node_columns", "on_cuda", "outcome_blocks", "score_columns", "triton_kernels", "widen",
 ]  # fmt: skip
 
 _ELEMENTS = {"cpu": 1 << 18}  # of a block: what a cache holds
@@ -52,9 +61,78 @@ def on_cuda(values: Any) -> bool:
     return bool(values.device.type == "cuda" and values.element_size() <= 4)
 
 
+def triton_kernels(module: str, cuda: bool) -> Any:
+    """Return a module of Triton kernels where they can run, else None."""
+    if not cuda:
+        return None
+    from .triton_binary import AVAILABLE
+
+    return import_module(f".{module}", __package__) if AVAILABLE else None
+
+
 def block_rows(device: Any, width: int) -> int:
     """Return how many rows of so many values to work on at once."""
     return max(1, _ELEMENTS.get(device.type, _ELEMENTS_ELSEWHERE) // width)
+
+
+def counted_rows(y_true: Any, ignore_index: int | None) -> Any:
+    torch = load_torch()
+    y = y_true.reshape(-1)
+    return torch.ones_like(y, dtype=torch.bool) if ignore_index is None else y != ignore_index
+
+
+def flatten(y_true: Any, values: Any) -> tuple[Any, Any]:
+    """Return both as contiguous columns, booleans as bytes."""
+    torch = load_torch()
+    y = y_true.reshape(-1).contiguous()
+    return y.view(torch.uint8) if y.dtype == torch.bool else y, values.reshape(-1).contiguous()
+
+
+def outcome_blocks(y: Any, values: Any) -> Iterator[tuple[slice, Any, Any]]:
+    """Yield rows of two outcomes, as many as a cache holds, and which they are."""
+    step = block_rows(values.device, 1)
+    for start in range(0, y.numel(), step):
+        yield slice(start, start + step), y[start : start + step], values[start : start + step]
+
+
+def bad_outcomes(y: Any, values: Any, name: str) -> Any:
+    bad = values.isnan() | ((y != 0) & (y != 1))
+    return bad | (values < 0.0) | (values > 1.0) if name == "y_prob" else bad
+
+
+def binary_columns(y: Any, values: Any, logits: bool) -> dict[str, Any]:
+    """Return the columns of a block in float64; ``bad`` tells the rows without an answer.
+
+    ``log_odds`` are those of the likelier outcome, 0 where it is ``certain``; ``positive`` tells whether it is the
+    positive one.
+    """
+    torch = load_torch()
+    x = widen(values)
+    y = y.to(x.device)
+    if logits:
+        L = x.abs()
+        certain = L.isinf()
+        t = (-L).exp()
+        M = 1.0 / (1.0 + t)
+        m, c, contrast, positive = t * M, t.log1p(), -(-L).expm1() * M, x > 0.0
+        L = torch.where(certain, 0.0, L)
+        p, bad = torch.where(positive, M, m), x.isnan()
+    else:
+        p, positive, bad = x, x > 0.5, ~((x >= 0.0) & (x <= 1.0))
+        m, M = torch.minimum(p, 1.0 - p), torch.maximum(p, 1.0 - p)
+        certain, contrast, c = m == 0.0, (2.0 * p - 1.0).abs(), -(-m).log1p()
+        tiny = m < 1e-300  # there the quotient could overflow
+        L = torch.where(tiny, -m.log(), (contrast / torch.where(tiny, 1.0, m)).log1p())
+        L = torch.where(certain, 0.0, L)
+    agree = positive == (y == 1)
+    r, mL = torch.where(agree, -m, M), m * L
+    v, impossible = mL * L * M, certain & ~agree
+    return {
+        "excess": r * L, "varentropy": v, "third_cumulant": v * L * contrast, "entropy": mL + c,
+        "surprisal": torch.where(agree, c, L + c), "confidence": M, "brier": r * r, "predicted": p,
+        "observed": y == 1, "correct": agree, "impossible": impossible, "bad": bad | ((y != 0) & (y != 1)),
+        "log_odds": L, "positive": positive, "certain": certain,
+    }  # fmt: skip
 
 
 IGNORED = -1  # a label that never counts
@@ -163,7 +241,8 @@ def score_columns(y_true: Any, logits: Any, ignore_index: int | None, chunk: int
     out = torch.empty((WIDTHS[level], n), dtype=dtype, device=device)
     if n == 0:
         return out
-    kernel = _kernel(logits, level)
+    kernels = triton_kernels("triton_nodes" if level == 2 else "triton_categorical", on_cuda(logits))
+    kernel = kernels and (kernels.launch_nodes if level == 2 else partial(kernels.launch, more=level == 1))
     if kernel is not None and planes.stride(-1) == 1:
         with torch.cuda.device(device):
             kernel(planes, y.contiguous(), out, ignored)
@@ -185,12 +264,109 @@ def score_columns(y_true: Any, logits: Any, ignore_index: int | None, chunk: int
     return out
 
 
-def _kernel(logits: Any, level: int) -> Any:
-    """Return the launcher of the Triton kernel where it can run, else None."""
-    if not on_cuda(logits):
-        return None
-    from . import triton_categorical, triton_nodes
+class OddsColumns(NamedTuple):
+    """What inference needs of two-class rows beside the columns; tensors of shape (n,)."""
 
-    if not triton_categorical.AVAILABLE:
-        return None
-    return triton_nodes.launch_nodes if level == 2 else partial(triton_categorical.launch, more=level == 1)
+    log_odds: Any  # of the likelier class; 0 where it is certain
+    positive: Any  # whether that is the positive one
+
+
+class ClassColumns(NamedTuple):
+    """What inference needs of rows of K classes beside the columns; of shape (n,) where nothing else is said."""
+
+    nodes: Any  # the log-partition and three derivatives at each node, (20, n)
+    surprised: Any  # whether the outcome was less likely than another
+    top: Any  # the likeliest class
+    happened: Any  # the class that happened
+    classes: int
+    log_p: Any  # of every class, (n, K); None where classes are many
+
+
+class ScoredColumns(NamedTuple):
+    """What each row adds to the sums; tensors of shape (n,)."""
+
+    excess: Any
+    varentropy: Any
+    third_cumulant: Any
+    entropy: Any
+    predicted: Any
+    observed: Any
+    confidence: Any
+    correct: Any
+    brier: Any
+    certain: Any  # whether some class has a probability of exactly 0
+    spectral: OddsColumns | ClassColumns
+
+
+def _outcome_columns(values: Any, y: Any, *, logits: bool) -> ScoredColumns:
+    torch = load_torch()
+    named = binary_columns(y, values, logits)
+    excess = torch.where(named["impossible"], torch.inf, named["excess"])
+    named["excess"] = torch.where(named["bad"], torch.nan, excess)
+    return ScoredColumns(
+        **{name: named[name] for name in ScoredColumns._fields if name != "spectral"},
+        spectral=OddsColumns(named["log_odds"], named["positive"]),
+    )
+
+
+def _class_probabilities(values: Any, y: Any) -> ScoredColumns:
+    """Name the columns of (n, K) probabilities, used as given."""
+    torch = load_torch()
+    p = widen(values)
+    y = y.to(p.device)
+    K = p.shape[-1]
+    known = (y >= 0) & (y < K)
+    at = torch.where(known, y, 0)[:, None]
+    z = torch.where(p > 0.0, p, 1.0).log()
+    entropy = -(p * z).sum(-1)
+    p_y, z_y = p.gather(-1, at)[:, 0], z.gather(-1, at)[:, 0]
+    others = p.scatter(-1, at, 0.0)
+    # Where p_y is near 1 the shorter formula cancels.
+    confident = (others * others).sum(-1) + (1.0 - p_y) ** 2
+    brier = torch.where(p_y > 0.5, confident, (p * p).sum(-1) - 2.0 * p_y + 1.0)
+    centred = z + entropy[:, None]
+    weighted = p * centred * centred
+    normal = (p.sum(-1) - 1.0).abs() <= row_tolerance(K)
+    fine = known & normal & (p.amin(-1) >= 0.0) & (p.amax(-1) <= 1.0)
+    excess = torch.where(p_y == 0.0, torch.inf, -entropy - z_y)
+    confidence, top = p.amax(-1), p.argmax(-1)
+    correct = top == y
+    log_top = confidence.log()
+    gaps = torch.where(p > 0.0, log_top[:, None] - z, torch.inf).scatter(-1, top[:, None], torch.inf)
+    # An outcome as likely as the most likely one is no surprise.
+    surprised = ~correct & (-z_y > -log_top * (1.0 + 1e-9))
+    log_p = torch.where(p > 0.0, z, -torch.inf) if K <= MOST_CLASSES else None
+    return ScoredColumns(
+        torch.where(fine, excess, torch.nan), weighted.sum(-1), -(weighted * centred).sum(-1), entropy,
+        confidence, correct, confidence, correct, brier / 2.0 if K == 2 else brier, (p == 0.0).any(-1),
+        ClassColumns(node_columns(gaps), surprised, top, y, K, log_p),
+    )  # fmt: skip
+
+
+def _class_logits(values: Any, y: Any) -> ScoredColumns:
+    z = values if on_cuda(values) else widen(values)
+    y = y.to(z.device)
+    return class_columns(score_columns(y, z, None, None, 2), y, z.shape[-1], z)
+
+
+def class_columns(scored: Any, y: Any, classes: int, z: Any = None) -> ScoredColumns:
+    """Name the columns of `score_columns`; ``z`` are the logits, which sums by class need where classes are few."""
+    scored = widen(scored)
+    y = y.to(scored.device)
+    _, entropy, varentropy, excess, third, brier, confidence, correct, surprised, certain, top, *_ = scored
+    brier = brier / 2.0 if classes == 2 else brier
+    log_p = widen(z).log_softmax(-1) if classes <= MOST_CLASSES and z is not None else None
+    spectral = ClassColumns(scored[len(scored) - 4 * len(NODES) :], surprised.bool(), top.long(), y, classes, log_p)
+    return ScoredColumns(
+        excess, varentropy, third, entropy, confidence, correct.bool(), confidence, correct.bool(), brier,
+        certain.bool(), spectral,
+    )  # fmt: skip
+
+
+#: How predictions are scored, by their family and whether they are logits.
+FORMS: dict[tuple[str, bool], Callable[[Any, Any], ScoredColumns]] = {
+    ("bernoulli", False): partial(_outcome_columns, logits=False),
+    ("bernoulli", True): partial(_outcome_columns, logits=True),
+    ("categorical", False): _class_probabilities,
+    ("categorical", True): _class_logits,
+}

@@ -1,34 +1,61 @@
-"""K outcomes: rows of logits, or of the hidden states of a language model, and their scores."""
+"""What each row says: of two outcomes, or of K, from logits or from the hidden states of a language model.
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+Before that stand the checks, and the refusals that name a row.
+"""
+
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..._checks.message import fail, show
-from ..._sums.causes import MOST_CLASSES
-from ..._sums.summary import Summary, completed, summaries
-from ...errors import DtypeError, EmptyError, InputError, LabelError, MissingValueError, RangeError, ShapeError
-from .tensors import IGNORED, WIDTHS, RowScores, formulas, load_torch, on_cuda, score_columns, widen
+from ...errors import (
+    DtypeError,
+    EmptyError,
+    FormError,
+    InputError,
+    LabelError,
+    MissingValueError,
+    RangeError,
+    ShapeError,
+)
+from .tensors import (
+    IGNORED,
+    WIDTHS,
+    RowScores,
+    bad_outcomes,
+    binary_columns,
+    counted_rows,
+    flatten,
+    formulas,
+    load_torch,
+    on_cuda,
+    outcome_blocks,
+    score_columns,
+    triton_kernels,
+    widen,
+)
 
 __all__ = [
-    "ScoredBlock", "check_classes", "check_hidden", "counted_rows", "differentiable_row_scores", "ecd",
-    "hidden_columns", "hidden_rows", "logit_rows", "nll", "refuse_classes", "row_scores", "summary",
+    "binary_row_scores", "check_classes", "check_hidden", "check_outcomes", "differentiable_row_scores", "ecd",
+    "hidden_columns", "nll", "refuse_classes", "refuse_outcomes", "row_scores",
 ]  # fmt: skip
 
-_ROWS_AT_ONCE = 1 << 20  # rows whose columns are held at once
 _CHUNK = 1024  # rows whose logits exist at once, where they are made from hidden states
+
+
+def _check_tensors(torch: Any, name: str, values: Any, y_true: Any, function: str) -> None:
+    for argument, value in ((name, values), ("y_true", y_true)):
+        if not isinstance(value, torch.Tensor):
+            hint = f"for arrays, use `safecal.{function}`."
+            raise fail(DtypeError, argument, "must be a torch tensor", got=type(value).__name__, hint=hint)
+    if values.dtype not in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
+        raise fail(DtypeError, name, "must be float64, float32, bfloat16 or float16", got=str(values.dtype))
 
 
 def check_classes(y_true: Any, logits: Any) -> None:
     """Check all that can be told without looking at values."""
     torch = load_torch()
-    for name, value in (("logits", logits), ("y_true", y_true)):
-        if not isinstance(value, torch.Tensor):
-            hint = "for arrays, use `safecal.categorical`."
-            raise fail(DtypeError, name, "must be a torch tensor", got=type(value).__name__, hint=hint)
-    if logits.dtype not in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
-        raise fail(DtypeError, "logits", "must be float64, float32, bfloat16 or float16", got=str(logits.dtype))
+    _check_tensors(torch, "logits", logits, y_true, "categorical")
     if y_true.is_floating_point() or y_true.is_complex() or y_true.dtype == torch.bool:
         hint = "classes are numbered from 0: pass `y_true.long()`."
         raise fail(DtypeError, "y_true", "must hold integers", got=str(y_true.dtype), hint=hint)
@@ -44,10 +71,10 @@ def check_classes(y_true: Any, logits: Any) -> None:
         raise fail(InputError, "y_true", "must be on the device of `logits`", got=got, hint=hint)
 
 
-def counted_rows(y_true: Any, ignore_index: int | None) -> Any:
-    torch = load_torch()
-    y = y_true.reshape(-1)
-    return torch.ones_like(y, dtype=torch.bool) if ignore_index is None else y != ignore_index
+def _place(y_true: Any, row: int) -> tuple[tuple[int, ...], str]:
+    """Return where a row lies in the tensor, as numbers and in words."""
+    place = tuple(int(i) for i in np.unravel_index(row, tuple(y_true.shape) or (1,)))
+    return place, f"row {place[0] if len(place) == 1 else place}"
 
 
 def refuse_classes(surprisal: Any, y_true: Any, logits: Any, ignore_index: int | None) -> None:
@@ -58,8 +85,7 @@ def refuse_classes(surprisal: Any, y_true: Any, logits: Any, ignore_index: int |
     if not bool(bad.any()):
         return
     count, first, n, V = int(bad.sum()), int(bad.int().argmax()), bad.numel(), logits.shape[-1]
-    place = tuple(int(i) for i in np.unravel_index(first, tuple(y_true.shape) or (1,)))
-    where = f"row {place[0] if len(place) == 1 else place}"
+    place, where = _place(y_true, first)
     label = int(y_true.reshape(-1)[first])
     if not 0 <= label < V:
         hint = f"to leave such rows out, pass `ignore_index={label}`."
@@ -73,6 +99,41 @@ def refuse_classes(surprisal: Any, y_true: Any, logits: Any, ignore_index: int |
     else:
         rule, hint = "must have a finite value in each row", "a row of nothing but -inf gives no class a probability."
     raise fail(RangeError, "logits", rule, place=where, count=(count, n), hint=hint)
+
+
+def check_outcomes(y_true: Any, y_prob: Any, logits: Any) -> tuple[Any, bool]:
+    """Check all that can be told without looking at values; return the prediction, and whether it is a logit."""
+    torch = load_torch()
+    if (y_prob is None) == (logits is None):
+        raise fail(
+            FormError, "y_prob", "or `logits` must be given, and not both", got="none" if y_prob is None else "both"
+        )  # fmt: skip
+    name, values = ("y_prob", y_prob) if logits is None else ("logits", logits)
+    _check_tensors(torch, name, values, y_true, "bernoulli")
+    if y_true.is_floating_point() or y_true.is_complex():
+        raise fail(DtypeError, "y_true", "must be booleans or integers", got=str(y_true.dtype), hint="`y_true == 1`?")
+    if values.shape != y_true.shape:
+        wide = "for one column a class use `row_scores` and `summary`." if values.ndim > y_true.ndim else None
+        got = f"{tuple(y_true.shape)} and {tuple(values.shape)}"
+        raise fail(ShapeError, "y_true", f"must have the shape of `{name}`", got=got, hint=wide)
+    if y_true.device != values.device:
+        got = f"{y_true.device} and {values.device}"
+        raise fail(InputError, "y_true", f"must be on the device of `{name}`", got=got, hint="move it with `.to`.")
+    return values.detach(), logits is not None
+
+
+def refuse_outcomes(bad: Any, y_true: Any, values: Any, name: str) -> NoReturn:
+    """Raise for the first bad row."""
+    first, count = int(bad.int().argmax()), (int(bad.sum()), bad.numel())
+    _, where = _place(y_true, first)
+    value, label = values.reshape(-1)[first].item(), y_true.reshape(-1)[first].item()
+    if value != value:
+        raise fail(MissingValueError, name, "must not be NaN", place=where, count=count)
+    if name == "y_prob" and not 0.0 <= value <= 1.0:
+        rule, hint = "must lie between 0 and 1", "log-odds go into `logits=`."
+        raise fail(RangeError, name, rule, got=show(value), place=where, count=count, hint=hint)
+    hint = "pass `y_true == label`."
+    raise fail(LabelError, "y_true", "must be 0 or 1", got=show(label), place=where, count=count, hint=hint)
 
 
 def row_scores(
@@ -211,85 +272,54 @@ def nll(
     return _mean(y_true, logits, ignore_index, chunk, check, 0)
 
 
-def summary(y_true: Any, logits: Any, *, ignore_index: int | None = None, chunk: int | None = None) -> Summary:
-    """Sum all rows to a `Summary`, the one that ``safecal.categorical(y_true, logits=logits).summary()`` gives.
+def binary_row_scores(y_true: Any, y_prob: Any = None, *, logits: Any = None, check: bool = True) -> RowScores:
+    """Score each two-outcome prediction.
 
-    Summaries of batches, or of other devices, add up with ``+``. Only a few numbers leave the device.
+    Large ``excess`` means a surprise that the prediction did not announce. Results carry no gradient.
 
     Parameters
     ----------
-    y_true, logits, ignore_index, chunk
-        As in `row_scores`.
+    y_true : torch.Tensor
+        Whether the positive outcome happened: booleans, or integers 0 and 1.
+    y_prob : torch.Tensor of the same shape
+        Probability of the positive outcome, in float64, float32, bfloat16 or float16.
+    logits : torch.Tensor of the same shape
+        Log-odds, instead of ``y_prob``.
+    check : bool, default True
+        Whether to refuse NaN, values outside [0, 1] and other labels. Without, such rows are NaN, and the device is not
+        waited for.
 
     Returns
     -------
-    Summary
-        The sums over all rows that are not ignored.
+    RowScores
+        Surprisal, entropy, varentropy and excess; float64 for float64 predictions, else float32.
 
     Examples
     --------
-    Over the batches of a loader::
+    The mean, as `safecal.metrics.ecd` gives it::
 
-        total = sum((summary(y, model(x)) for x, y in loader), start=safecal.Summary())
-        total.ecd, total.nll
+        binary_row_scores(y_true, y_prob).excess.mean(dtype=torch.float64)
     """
-    check_classes(y_true, logits)
-    torch = load_torch()
-    counted = counted_rows(y_true, ignore_index)
-    out = score_columns(y_true, logits, ignore_index, chunk, 1)
-    refuse_classes(out[0], y_true, logits, ignore_index)
-    _, h, v, e, k3, brier, confidence, correct = widen(out)
-    counted = counted.to(e.device)
-    impossible = e.isposinf() & counted
-    possible = counted & ~impossible
-    e, h, v, k3 = (torch.where(possible, x, 0.0) for x in (e, h, v, k3))
-    brier, confidence = (torch.where(counted, x, 0.0) for x in (brier, confidence))
-    if logits.shape[-1] == 2:
-        brier = brier / 2.0  # two classes: the binary definition
-    columns = {
-        "n": counted, "n_impossible": impossible, "weight2": possible, "sum_excess": e, "sum_excess2_weight2": e * e,
-        "sum_excess3_weight3": e * e * e, "sum_varentropy": v, "sum_third_cumulant_weight3": k3, "sum_entropy": h,
-        "sum_confidence": confidence, "sum_correct": correct.bool() & counted, "sum_brier": brier,
-    }  # fmt: skip
-    totals = torch.stack([column.sum(dtype=torch.float64) for column in columns.values()]).tolist()
-    sums = {name: np.array([value]) for name, value in zip(columns, totals, strict=True)}
-    sums |= {"weight_impossible": sums["n_impossible"], "weight3": sums["weight2"]}
-    sums |= {"sum_predicted": sums["sum_confidence"], "sum_observed": sums["sum_correct"]}
-    return summaries(completed(sums))[0]
-
-
-class ScoredBlock(NamedTuple):
-    """Some of the rows of K outcomes."""
-
-    columns: Any  # as `score_columns` gives them
-    y: Any
-    logits: Any  # of few classes, (n, K): sums by class need them; else None
-
-
-def logit_rows(
-    y_true: Any, logits: Any, ignore_index: int | None, chunk: int | None, check: bool
-) -> Iterator[ScoredBlock]:
-    """Score rows of logits, some at a time; with ``check`` those without an answer are refused."""
-    classes = logits.shape[-1]
-    step = _ROWS_AT_ONCE if logits.ndim == 2 else max(1, y_true.numel())  # rows of one matrix can be cut anywhere
-    for begin in range(0, y_true.numel(), step):
-        y, z = (y_true[begin : begin + step], logits[begin : begin + step]) if logits.ndim == 2 else (y_true, logits)
-        columns = score_columns(y, z if on_cuda(z) else widen(z), ignore_index, chunk, 2)
-        if check:
-            refuse_classes(columns[0], y, z, ignore_index)
-        yield ScoredBlock(columns, y.reshape(-1), z.reshape(-1, classes) if classes <= MOST_CLASSES else None)
-
-
-def hidden_rows(
-    y_true: Any, hidden: Any, weight: Any, bias: Any, ignore_index: int | None, chunk: int | None, check: bool
-) -> Iterator[ScoredBlock]:
-    """Score rows of hidden states, as `logit_rows` does."""
-    if len(weight) <= MOST_CLASSES:  # sums by class need the logits themselves, which are few
-        z = load_torch().nn.functional.linear(hidden, weight, bias)
-        yield from logit_rows(y_true, z, ignore_index, chunk, check)
-        return
-    columns = hidden_columns(y_true, hidden, weight, bias, ignore_index=ignore_index, chunk=chunk, check=check)
-    yield ScoredBlock(columns, y_true.reshape(-1), None)
+    values, as_logits = check_outcomes(y_true, y_prob, logits)
+    torch, name = load_torch(), "logits" if as_logits else "y_prob"
+    y, x = flatten(y_true, values)
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    out = torch.empty((4, x.numel()), dtype=dtype, device=x.device)
+    kernel = triton_kernels("triton_binary", on_cuda(x))
+    if kernel is not None and x.numel():
+        with torch.cuda.device(x.device):
+            kernel.launch_rows(x, y, out, as_logits)
+    else:
+        for rows, y_block, x_block in outcome_blocks(y, x):
+            columns = binary_columns(y_block, x_block, as_logits)
+            for k, column in enumerate(("surprisal", "entropy", "varentropy", "excess")):
+                score = columns[column]
+                if column in ("surprisal", "excess"):
+                    score = torch.where(columns["impossible"], torch.inf, score)
+                out[k, rows] = torch.where(columns["bad"], torch.nan, score).to(out.device, dtype)
+    if check and bool(out[0].isnan().any()):
+        refuse_outcomes(bad_outcomes(y, x, name), y_true, values, name)
+    return RowScores(*(column.reshape(y_true.shape) for column in out))
 
 
 def hidden_columns(
