@@ -420,7 +420,7 @@ def test_a_file_that_changes_is_refused(
     tmp_path: Path, rng: np.random.Generator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stamps = iter(range(100))
-    monkeypatch.setattr("safecal.inputs.answers.stamp_of", lambda _: str(next(stamps)))
+    monkeypatch.setattr("safecal.inputs.logs.stamp_of", lambda _: str(next(stamps)))
     assert "changed while it was read" in refused(capsys, written(tmp_path, prompts(rng, 2)), *GIVEN)
 
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from .._checks.message import SHELL, in_options, worded
 from ..errors import FormError, InputError, visible
 from ..families.bounded import refuse_generated
-from ..inputs.answers import AnswerLogs, first_answer
 from ..inputs.columns import Columns, about_columns, near_names
-from ..inputs.logs import SampleLogs
+from ..inputs.logs import AnswerLogs, SampleLogs
 from ..inputs.questions import LengthScale
 from ..inputs.sources import must_be_a_file, spooled
 from ..inputs.text_files import opened
+from ..inputs.tokens import first_answer
 from .options import add_limit_options, limit_options, output, place, whole
 from .outputs import Progress, check_outputs, command_line, gate_status, say_verdict
 

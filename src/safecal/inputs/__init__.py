@@ -4,8 +4,7 @@
 ``values``        a column of any library as an array, with its missing values
 ``reader``        columns become checked batches; what no batch can see alone is checked across them
 ``sources``       files and standard input; ``text_files`` reads CSV and JSON Lines without Polars
-``logs``          logs of language models as a table; ``questions`` reads one line of them
-``answers``       answers of language models' servers as a table; ``tokens`` reads one answer
+``logs``          logs of language models as tables: ``questions`` reads a line with choices, ``tokens`` one answer
 ``trajectories``  files of poses over time
 ``estimators``    fitted classifiers of scikit-learn's kind
 """

@@ -1,34 +1,106 @@
-"""Logs of language models as a table: a row a question, read twice and never held.
+"""Logs of language models as tables, read twice and never held: a row a question, or a row a token of an answer.
 
-The first reading finds the columns, the largest number of choices, and what is wrong; the second makes batches.
+The first reading finds the columns, what is widest, and what is wrong; the second makes batches.
 """
 
 import json
+import math
 import os
-from array import array
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, final
 
 import numpy as np
 
+from .._checks.message import fail, show, worded
 from .._types import AnyArray
-from ..errors import FileError
+from ..errors import FileError, InputError, MissingValueError
 from .columns import Columns
-from .questions import LETTERS, NORMALISED, LengthScale, Question, inspect_questions, lm_eval_questions, task_of
+from .questions import (
+    LETTERS,
+    NORMALISED,
+    LengthScale,
+    Question,
+    QuestionSurvey,
+    inspect_questions,
+    lm_eval_questions,
+    task_of,
+)
 from .reader import Rows
 from .sources import Source, stamp_of
-from .text_files import count_repeats, hash_text, json_column, log_kind
+from .text_files import count_repeats, hash_text, json_column, json_documents, log_kind
+from .tokens import (
+    AnswerSurvey,
+    Token,
+    TokenRow,
+    check_vocabulary,
+    first_tokens,
+    given_texts,
+    plain_fields,
+    position_groups,
+    right_token,
+    unwrap_answer,
+)
 
-__all__ = ["SampleLogs"]
+__all__ = ["AnswerLogs", "SampleLogs"]
 
-_BATCH_ROWS, _BATCH_VALUES = 1 << 12, 1 << 18  # questions, and log-likelihoods, of a batch
-_PASSAGES = ("passage", "article", "context", "paragraph", "story", "document", "support")
-_OWN_COLUMNS = ("task", "doc_id", "target", "choices", "logits")
+_BATCH_ROWS, _BATCH_VALUES = 1 << 12, 1 << 18  # rows, and log-probabilities, of a batch
+_OF_QUESTIONS = ("task", "doc_id", "target", "choices", "logits")
+_OF_TOKENS = ("logprob", "top_logprobs", "text", "position")
+_CLUSTERS = "tokens of one text depend on each other: each text is a cluster."
 _READERS: dict[str, Callable[[str, str, LengthScale], Iterator[Question]]] = {
     "lm_eval": lm_eval_questions,
     "inspect": inspect_questions,
 }
+
+
+class _Logs(Source):
+    """Files that are read from the first whenever rows are asked for."""
+
+    _rows: int
+    _widest: int  # log-probabilities of a row, at most
+
+    def __init__(self, paths: Sequence[str], columns: Sequence[str], name: str | None = None) -> None:
+        first = name or paths[0]
+        super().__init__(first if len(paths) == 1 else f"{first} and {len(paths) - 1} more", columns, name is not None)
+
+    @abstractmethod
+    def _read(self) -> Iterator[Any]:
+        """Yield the rows."""
+
+    @abstractmethod
+    def _column(self, rows: list[Any], name: str) -> AnyArray:
+        """Return one column of some rows."""
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
+        size = max(1, min(_BATCH_ROWS, _BATCH_VALUES // self._widest))
+        wanted = dict.fromkeys(columns)
+        rows: list[Any] = []
+        for row in self._read():
+            rows.append(row)
+            if len(rows) >= size:
+                yield {name: self._column(rows, name) for name in wanted}
+                rows = []
+        if rows:
+            yield {name: self._column(rows, name) for name in wanted}
+
+    def rows(self) -> int | None:
+        return self._rows
+
+
+def _refuse_changed(path: str, name: str, stamp: str) -> None:
+    if stamp_of(os.stat(path)) != stamp:
+        raise FileError(f"{name} changed while it was read.\n\nHint: wait until the run is done.")
+
+
+def _side_by_side(rows: Sequence[Sequence[float]], width: int) -> AnyArray:
+    """Return rows of different lengths as a matrix; what is not there has a probability of 0."""
+    matrix = np.full((len(rows), width), -np.inf)
+    for line, row in zip(matrix, rows, strict=True):
+        line[: len(row)] = row
+    return matrix
 
 
 @final
@@ -44,30 +116,7 @@ class _Log:
 
 
 @final
-@dataclass(slots=True)
-class _QuestionSurvey:
-    """What the first reading learns from all files."""
-
-    rows: int = 0
-    most_choices: int = 0
-    fewest_choices: int = 1 << 30
-    fields: dict[str, None] = field(default_factory=dict)
-    questions: dict[str, "array[int]"] = field(default_factory=dict)  # by task, eight bytes for each
-    passages: dict[str, "array[int]"] = field(default_factory=dict)
-
-    def add(self, task: str, question: Question) -> None:
-        self.rows += 1
-        size = len(question.logits)
-        self.most_choices, self.fewest_choices = max(self.most_choices, size), min(self.fewest_choices, size)
-        for name, value in question.doc.items():
-            self.fields[name] = None
-            if name in _PASSAGES and isinstance(value, str):
-                self.passages.setdefault(name, array("q")).append(hash_text(value))
-        self.questions.setdefault(task, array("q")).append(hash_text(question.number))
-
-
-@final
-class SampleLogs(Source):
+class SampleLogs(_Logs):
     """Logs of multiple choice, of one run, as one table.
 
     Its columns are ``task``, ``doc_id``, ``target``, ``choices``, ``logits``, and every field of ``doc``.
@@ -78,17 +127,6 @@ class SampleLogs(Source):
         The files: of lm-evaluation-harness (``samples_*.jsonl``) or of Inspect (``.eval``, JSON).
     scale : LengthScale
         What log-likelihoods are divided by.
-
-    Attributes
-    ----------
-    most_choices : int
-        The largest number of choices.
-    ragged : bool
-        Whether questions have different numbers of them.
-    passage : str or None
-        The field whose text questions share, where some do.
-    tasks : tuple of str
-        The tasks, in their order.
     """
 
     has_known_columns = True
@@ -96,21 +134,20 @@ class SampleLogs(Source):
     def __init__(self, paths: Sequence[str], scale: LengthScale) -> None:
         self._scale = scale
         self._logs = [self._log(path) for path in paths]
-        survey = _QuestionSurvey()
+        survey = QuestionSurvey()
         for log in self._logs:
             self._survey(log, survey)
         if not survey.rows:
             raise FileError(f"{self._logs[0].path} has no samples.")
         self._refuse_repeats(survey)
-        self._rows, self.most_choices = survey.rows, survey.most_choices
-        self.ragged = survey.fewest_choices < survey.most_choices
-        self.tasks = tuple(survey.questions)
-        shared = (name for name, keys in survey.passages.items() if count_repeats(keys))
-        self.passage = next(shared, None)
-        shown_as = {name: f"doc.{name}" if name in _OWN_COLUMNS else name for name in survey.fields}
+        self._rows, self._widest = survey.rows, survey.most_choices
+        self._ragged = survey.fewest_choices < survey.most_choices
+        self._several_tasks = len(survey.questions) > 1
+        # The field whose text questions share, where some do.
+        self._passage = next((name for name, keys in survey.passages.items() if count_repeats(keys)), None)
+        shown_as = {name: f"doc.{name}" if name in _OF_QUESTIONS else name for name in survey.fields}
         self._field_of = {shown: name for name, shown in shown_as.items()}
-        name = self._logs[0].path if len(paths) == 1 else f"{self._logs[0].path} and {len(paths) - 1} more"
-        super().__init__(name, [*_OWN_COLUMNS, *self._field_of], once=False)
+        super().__init__(paths, [*_OF_QUESTIONS, *self._field_of])
 
     @staticmethod
     def _log(path: str) -> _Log:
@@ -120,7 +157,7 @@ class SampleLogs(Source):
             raise FileError(f"{path} is no log of questions with choices.\n\nHint: {hint}")
         return _Log(path, str(kind), task_of(path), stamp_of(os.stat(path)))
 
-    def _survey(self, log: _Log, survey: _QuestionSurvey) -> None:
+    def _survey(self, log: _Log, survey: QuestionSurvey) -> None:
         misfits = {"number": "", "text": ""}
         doubtful = False
         for question in _READERS[log.kind](log.path, log.path, self._scale):
@@ -143,7 +180,7 @@ class SampleLogs(Source):
                 "\n\nHint: add `brier_score` to the metrics of the task: it logs the number of the right choice."
             )
 
-    def _refuse_repeats(self, survey: _QuestionSurvey) -> None:
+    def _refuse_repeats(self, survey: QuestionSurvey) -> None:
         for task, numbers in survey.questions.items():
             repeats = count_repeats(numbers)
             if repeats:
@@ -154,68 +191,42 @@ class SampleLogs(Source):
                     "the files of one run of one model; with several filters, keep one."
                 )
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be known to read the results."""
-        notes = [f"normalise: {self._scale.normalise}; {NORMALISED[self._scale.normalise]}."]
-        if self.passage is not None:
-            notes.append(
-                f"questions that share a `{self.passage}` are clusters; `doc_id` as cluster would separate them."
-            )
-        return tuple(notes)
-
     def chosen(self, columns: Columns) -> Columns:
         """Complete what a person asked for: where outcomes, predictions, groups and clusters are."""
-        by = columns.by or (("task",) if len(self.tasks) > 1 else ())
-        notes = self.notes if columns.cluster in (None, self.passage) else self.notes[:1]
+        by = columns.by or (("task",) if self._several_tasks else ())
+        cluster = self._passage if columns.cluster is None else columns.cluster
+        notes = [f"normalise: {self._scale.normalise}; {NORMALISED[self._scale.normalise]}."]
+        if self._passage is not None and cluster == self._passage:
+            notes.append(f"questions that share a `{cluster}` are clusters; `doc_id` as cluster would separate them.")
         return replace(
-            columns, y_true="target", values=("logits",), form="logits", by=by, notes=notes,
-            cluster=self.passage if columns.cluster is None else columns.cluster,
-            labels=tuple(LETTERS[: self.most_choices]) if self.most_choices <= len(LETTERS) else None,
-            choices="choices" if self.ragged else None,
+            columns, y_true="target", values=("logits",), form="logits", by=by, cluster=cluster, notes=tuple(notes),
+            labels=tuple(LETTERS[: self._widest]) if self._widest <= len(LETTERS) else None,
+            choices="choices" if self._ragged else None,
         )  # fmt: skip
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
-        size = max(1, min(_BATCH_ROWS, _BATCH_VALUES // self.most_choices))
-        asked: list[tuple[_Log, Question]] = []
+    def _read(self) -> Iterator[tuple[_Log, Question]]:
         for log in self._logs:
             for question in _READERS[log.kind](log.path, log.path, self._scale):
-                asked.append((log, question))
-                if len(asked) >= size:
-                    yield self._columns(asked, columns)
-                    asked = []
-            if stamp_of(os.stat(log.path)) != log.stamp:
-                raise FileError(f"{log.path} changed while it was read.\n\nHint: wait until the run is done.")
-        if asked:
-            yield self._columns(asked, columns)
+                yield log, question
+            _refuse_changed(log.path, log.path, log.stamp)
 
-    def _columns(self, asked: list[tuple[_Log, Question]], wanted: Sequence[str]) -> dict[str, AnyArray]:
-        return {name: self._column(asked, name) for name in dict.fromkeys(wanted)}
-
-    def _column(self, asked: list[tuple[_Log, Question]], name: str) -> AnyArray:
+    def _column(self, rows: list[tuple[_Log, Question]], name: str) -> AnyArray:
         if name == "logits":
-            logits = np.full((len(asked), self.most_choices), -np.inf)
-            for row, (_, question) in zip(logits, asked, strict=True):
-                row[: len(question.logits)] = question.logits
-            return logits
+            return _side_by_side([question.logits for _, question in rows], self._widest)
         if name == "choices":
-            return np.array([len(question.logits) for _, question in asked])
+            return np.array([len(question.logits) for _, question in rows])
         if name == "target":
-            right = [question.by_text if log.by_text and question.by_text is not None else question.right
-                     for log, question in asked]  # fmt: skip
-            if self.most_choices <= len(LETTERS):
-                return json_column([None if k is None else LETTERS[k] for k in right])
+            right = [q.by_text if log.by_text and q.by_text is not None else q.right for log, q in rows]
+            if self._widest <= len(LETTERS):
+                right = [None if k is None else LETTERS[k] for k in right]
             return json_column(right)
         if name == "task":
-            return json_column([log.task for log, _ in asked])
+            return json_column([log.task for log, _ in rows])
         if name == "doc_id":
-            return json_column([f"{log.task}/{question.number}" for log, question in asked])
-        if name == self.passage:  # texts of any length: their numbers tell them apart
-            return np.array([hash_text(str(question.doc.get(name))) for _, question in asked])
-        return json_column([_plain(question.doc.get(self._field_of[name])) for _, question in asked])
-
-    def rows(self) -> int | None:
-        return self._rows
+            return json_column([f"{log.task}/{question.number}" for log, question in rows])
+        if name == self._passage:  # texts of any length: their numbers tell them apart
+            return np.array([hash_text(str(question.doc.get(name))) for _, question in rows])
+        return json_column([_plain(question.doc.get(self._field_of[name])) for _, question in rows])
 
     def frame(self) -> Any:
         raise FileError("rows of logs are not written.\n\nHint: save the map with `--save`, and apply it yourself.")
@@ -226,3 +237,142 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping | list):
         return json.dumps(value, sort_keys=True, default=str)
     return value
+
+
+@final
+class AnswerLogs(_Logs):
+    """Answers of servers, in JSON: one a line, one a file, or a list of them.
+
+    Its columns are ``logprob``, ``top_logprobs``, ``text`` (a number), ``position``, and every plain field of a line.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files.
+    right : str or None
+        The field of each line with the right answer, which is compared with the first token that the model would write.
+        None where the text was given: then each of its tokens is a row.
+    name : str, optional
+        What a single file is called in messages, where it came through a pipe.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        What lines say beside the tokens.
+    """
+
+    def __init__(self, paths: Sequence[str], right: str | None, name: str | None = None) -> None:
+        self._names = {path: name or path for path in paths}
+        self._stamps = {path: stamp_of(os.stat(path)) for path in paths}
+        self._right = right
+        super().__init__(paths, _OF_TOKENS, name)
+        survey = AnswerSurvey()
+        for row in self._read(survey):
+            survey.rows += 1
+            survey.most_shown = max(survey.most_shown, len(row.token.shown))
+            survey.texts = row.text + 1
+            survey.largest = max(survey.largest, row.token.largest)
+        self._refuse(survey)
+        self._rows, self._widest = survey.rows, survey.most_shown
+        self._n_texts, self._largest = survey.texts, survey.largest
+        self.fields = tuple(survey.fields)
+        self._field_of = {f"line.{key}" if key in _OF_TOKENS else key: key for key in survey.fields}
+        self.columns = (*_OF_TOKENS, *self._field_of)
+
+    def _refuse(self, survey: AnswerSurvey) -> None:
+        if survey.unknown:
+            text, place = survey.first_unknown
+            raise fail(
+                MissingValueError, str(self._right), "must be among the tokens shown: else its log-probability is not "
+                "known, and leaving such answers out would leave out the worst ones",
+                got=show(text), place=place, count=(survey.unknown, survey.answers),
+                hint="ask for more `top_logprobs`, and tell the model to answer in these words.",
+            )  # fmt: skip
+        if not survey.rows:
+            raise FileError(f"{self.name} has no text of two tokens or more, and a first token is not scored.")
+        repeats = survey.repeat_finder.repeats()
+        if repeats is not None:
+            raise FileError(
+                f"{repeats[0]} of {repeats[1]} {repeats[2]} of {self.name} are there more than once.\n\nHint: name the "
+                "files of one run, and ask once for each."
+            )
+
+    def _read(self, survey: AnswerSurvey | None = None) -> Iterator[TokenRow]:
+        """Yield the tokens of all files; the first reading fills the survey."""
+        text = -1
+        for path, name in self._names.items():
+            for place, line in json_documents(path, name):
+                where = f"{name}, {place}" if len(self._names) > 1 else place
+                fields = plain_fields(line)
+                try:
+                    texts = self._texts(line, fields, where, survey)
+                except InputError as error:
+                    raise self._about_file(error, where) from error
+                if survey is not None:
+                    survey.answers += 1
+                    survey.fields |= dict.fromkeys(fields)
+                    survey.repeat_finder.add(line, texts if self._right is None else ())
+                for tokens in texts:
+                    text += 1
+                    for number, token in enumerate(tokens, 1):
+                        token_place = where if self._right is not None else f"{where}, token {number}"
+                        yield TokenRow(token, text, number, fields, token_place)
+            _refuse_changed(path, name, self._stamps[path])
+
+    def _texts(
+        self, line: Mapping[str, Any], fields: Mapping[str, Any], where: str, survey: AnswerSurvey | None
+    ) -> list[list[Token]]:
+        answer = unwrap_answer(line)
+        if self._right is None:
+            return list(given_texts(answer, where))
+        shown = first_tokens(answer, where)
+        right = fields.get(self._right)
+        if right is None:
+            return [[Token(math.nan, [math.nan])]]
+        logprob = right_token(shown, str(right))
+        if logprob is None:
+            if survey is not None:
+                survey.first_unknown = survey.first_unknown if survey.unknown else (str(right), where)
+                survey.unknown += 1
+            return []
+        return [[Token(logprob, [value for _, value in shown])]]
+
+    def _about_file(self, error: InputError, where: str) -> InputError:
+        complaint = error.complaint
+        if complaint is None:
+            return error
+        if complaint.argument == "text":  # a line with what the model wrote
+            return worded(error, replace(complaint, argument="--text", place=where))
+        return worded(error, replace(complaint, argument=self.name))
+
+    def chosen(self, columns: Columns, vocabulary: int) -> Columns:
+        """Complete what a person asked for: where outcomes, predictions and clusters are."""
+        check_vocabulary(self._largest, vocabulary)
+        cluster, notes = columns.cluster, columns.notes
+        if self._right is None and cluster is None:
+            if self._n_texts == 1:
+                raise FileError(
+                    f"{self.name} holds one text. Its tokens depend on each other, so they say nothing about "
+                    "other texts.\n\nHint: score many texts."
+                )
+            cluster, notes = "text", (*notes, _CLUSTERS)
+        return replace(columns, y_true="logprob", values=("top_logprobs",), form="bounded", vocabulary=vocabulary,
+                       cluster=cluster, notes=notes)  # fmt: skip
+
+    def _column(self, rows: list[TokenRow], name: str) -> AnyArray:
+        if name == "top_logprobs":
+            return _side_by_side([row.token.shown for row in rows], self._widest)
+        if name == "logprob":
+            return np.array([row.token.logprob for row in rows])
+        if name == "text":
+            return np.array([row.text for row in rows])
+        if name == "position":
+            return position_groups(np.array([row.position for row in rows]))
+        return json_column([row.fields.get(self._field_of[name]) for row in rows])
+
+    def place(self, row: int) -> str | None:
+        there = next(islice(self._read(), row, None), None)
+        return None if there is None else there.where
+
+    def frame(self) -> Any:
+        raise FileError("answers are not written.\n\nHint: no map recalibrates them.")

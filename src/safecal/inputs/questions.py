@@ -6,18 +6,19 @@ Two harnesses write such logs: lm-evaluation-harness (``samples_*.jsonl``) and I
 import ast
 import math
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NoReturn, final
 
 from .._optional import require
 from ..errors import FileError
-from .text_files import json_objects
+from .text_files import hash_text, json_objects
 
 __all__ = [
-    "LETTERS", "NORMALISED", "LengthScale", "Normalise", "Question", "inspect_questions", "lm_eval_questions",
-    "task_of",
+    "LETTERS", "NORMALISED", "LengthScale", "Normalise", "Question", "QuestionSurvey", "inspect_questions",
+    "lm_eval_questions", "task_of",
 ]  # fmt: skip
 
 Normalise = Literal["none", "characters", "bytes", "tokens"]
@@ -30,6 +31,7 @@ NORMALISED: dict[str, str] = {
 _SAMPLES = re.compile(r"samples_(.+?)(?:_[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9.:-]+)?$")
 _INSPECT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:+-]+_(.+)_[A-Za-z0-9]{22}$")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_PASSAGES = ("passage", "article", "context", "paragraph", "story", "document", "support")
 _GOLD_METRICS = ("brier_score", "likelihood", "ecd", "temperature")  # logged with the number of the right choice
 
 
@@ -51,6 +53,29 @@ class Question:
         if self.accurate is None or right is None or self.answer is None:
             return True
         return (self.answer == right) == self.accurate
+
+
+@final
+@dataclass(slots=True)
+class QuestionSurvey:
+    """What the first reading learns from all files."""
+
+    rows: int = 0
+    most_choices: int = 0
+    fewest_choices: int = 1 << 30
+    fields: dict[str, None] = field(default_factory=dict)
+    questions: dict[str, "array[int]"] = field(default_factory=dict)  # by task, eight bytes for each
+    passages: dict[str, "array[int]"] = field(default_factory=dict)
+
+    def add(self, task: str, question: Question) -> None:
+        self.rows += 1
+        size = len(question.logits)
+        self.most_choices, self.fewest_choices = max(self.most_choices, size), min(self.fewest_choices, size)
+        for name, value in question.doc.items():
+            self.fields[name] = None
+            if name in _PASSAGES and isinstance(value, str):
+                self.passages.setdefault(name, array("q")).append(hash_text(value))
+        self.questions.setdefault(task, array("q")).append(hash_text(question.number))
 
 
 @final

@@ -9,6 +9,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn, final
 
@@ -16,13 +17,13 @@ import numpy as np
 
 from .._checks.message import fail, show
 from .._types import AnyArray, IndexArray
-from ..errors import FormError, InputError, MissingValueError, RangeError
+from ..errors import FileError, FormError, InputError, MissingValueError, RangeError
 from ..families.bounded import refuse_generated
-from .text_files import count_repeats, hash_text
+from .text_files import count_repeats, hash_text, json_documents
 
 __all__ = [
-    "RepeatFinder", "Token", "check_vocabulary", "first_tokens", "given_texts", "position_groups", "right_token",
-    "shows_given_text", "unwrap_answer",
+    "AnswerSurvey", "RepeatFinder", "Token", "TokenRow", "check_vocabulary", "first_answer", "first_tokens",
+    "given_texts", "plain_fields", "position_groups", "right_token", "unwrap_answer",
 ]  # fmt: skip
 
 _LONG_TEXT = 8  # tokens of a text that is not the same as another by chance
@@ -55,7 +56,7 @@ def part(value: Any, name: str) -> Any:
     return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
-def shows_given_text(answer: Any) -> bool:
+def _shows_given_text(answer: Any) -> bool:
     """Tell whether an answer shows how likely the text was that the model was given."""
     choices = part(answer, "choices")
     first = choices[0] if isinstance(choices, Sequence) and choices else None
@@ -269,3 +270,45 @@ class RepeatFinder:
             if repeats:
                 return repeats, len(hashes), kind
         return None
+
+
+@final
+@dataclass(slots=True)
+class AnswerSurvey:
+    """What the first reading learns from all files."""
+
+    rows: int = 0
+    most_shown: int = 1  # log-probabilities of a row
+    answers: int = 0
+    texts: int = 0
+    largest: int = -1
+    fields: dict[str, None] = field(default_factory=dict)
+    repeat_finder: RepeatFinder = field(default_factory=RepeatFinder)
+    unknown: int = 0  # answers whose right one is not shown
+    first_unknown: tuple[str, str] = ("", "")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """One token, the number of its text, its place in it, the fields of its line, and where that is."""
+
+    token: Token
+    text: int
+    position: int
+    fields: Mapping[str, Any]
+    where: str
+
+
+def first_answer(path: str, name: str) -> tuple[bool, list[str]]:
+    """Tell whether the first answer of a file shows the text that was given, and which plain fields its line has."""
+    for _, row in json_documents(path, name):
+        return _shows_given_text(unwrap_answer(row)), list(plain_fields(row))
+    raise FileError(f"{name} has no answers.")
+
+
+def plain_fields(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line, and the answer in it, say beside the tokens: text and numbers."""
+    answer = unwrap_answer(line)
+    merged = {**answer, **line} if isinstance(answer, Mapping) else line
+    return {key: value for key, value in merged.items() if value is None or isinstance(value, str | int | float)}
