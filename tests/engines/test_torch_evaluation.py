@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from safecal.engines import torch as engine  # noqa: E402
 from safecal.engines.torch.evaluation import ScoredRows  # noqa: E402
 from safecal.engines.torch.sums import Rulers, add_rows  # noqa: E402
 from safecal.engines.torch.tensors import FORMS, class_columns, score_columns  # noqa: E402
-from safecal.engines.torch.triton_sums import split_sums  # noqa: E402
+from safecal.engines.torch.triton_binary import split_outcomes  # noqa: E402
+from safecal.engines.torch.triton_categorical import split_classes  # noqa: E402
 
 DEVICES = ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]
 
@@ -147,7 +149,8 @@ def test_scored_rows_can_be_taken_but_have_no_partition() -> None:
 
 INTERPRETED = """
 import sys, torch
-from safecal.engines.torch.triton_sums import sum_classes, sum_outcomes
+from safecal.engines.torch.triton_binary import sum_outcomes
+from safecal.engines.torch.triton_categorical import sum_classes
 calls = {"classes": sum_classes, "outcomes": sum_outcomes}
 torch.save([calls[name](*given) for name, given in torch.load(sys.argv[1])], sys.argv[2])
 """
@@ -182,7 +185,8 @@ def test_the_kernels_of_sums_in_the_interpreter(tmp_path: Path) -> None:
     *sums, last = torch.load(tmp_path / "found")
     assert last[:2].tolist() == [2.0, 1.0]
     for (name, given), summed, states in zip(cases, sums, wanted, strict=False):
-        sums_by_state = split_sums(summed.numpy(), len(given[2]) - 1, given[4] if name == "classes" else None)
+        split = split_outcomes if name == "outcomes" else partial(split_classes, classes=given[4])
+        sums_by_state = split(summed.numpy(), len(given[2]) - 1)
         assert sums_by_state.pop("bad") == sums_by_state.pop("far") == 0.0
         for state, values in sums_by_state.items():
             expected = states[state].double().numpy()

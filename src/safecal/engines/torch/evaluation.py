@@ -187,7 +187,8 @@ def _added_up(kernel: Any, by_kernel: _Parts, by_torch: _Parts, family: str, bin
     if kernel is not None:
         states = _add_parts(by_kernel())
         if states:
-            states |= kernel.split_sums(states.pop("all"), len(bins), None if family == "bernoulli" else classes)
+            split = kernel.split_outcomes if family == "bernoulli" else partial(kernel.split_classes, classes=classes)
+            states |= split(states.pop("all"), len(bins))
     if kernel is None or (states and (states.pop("bad") or states.pop("far"))):
         states = _add_parts(by_torch())
     total = tally_of(states, family, bins, classes) if states else Tally()
@@ -198,7 +199,7 @@ def class_tally(
     rows: Callable[[bool], Iterator[ScoredBlock]], bins: Bins, classes: int, ignore_index: int | None, cuda: bool
 ) -> Tally:
     """Add up rows of K outcomes; ``rows`` takes whether to refuse those without an answer."""
-    kernel = triton_kernels("triton_sums", cuda)
+    kernel = triton_kernels("triton_categorical", cuda)
 
     def by_kernel() -> Iterator[dict[str, Any]]:
         for columns, y, z in rows(False):
@@ -222,7 +223,7 @@ def class_tally(
 def outcome_tally(y_true: Any, values: Any, bins: Bins, form: str, ignore_index: int | None) -> Tally:
     """Add up rows of two outcomes: probabilities or log-odds, as ``form`` says."""
     y, x = flatten(y_true, values.detach())
-    kernel, logits = triton_kernels("triton_sums", on_cuda(x)), form == "logits"
+    kernel, logits = triton_kernels("triton_binary", on_cuda(x)), form == "logits"
 
     def by_kernel() -> Iterator[dict[str, Any]]:
         rulers = _rulers(bins.edges, x.device)

@@ -1,18 +1,32 @@
-"""Triton, where it is installed, and row formulas of two outcomes as its kernels: each number is read once.
+"""Triton, where it is installed, and its kernels of two outcomes: their rows, and all their sums; each read once.
 
 In the notation of `_kernels/classes.py`: the smaller probability ``m``, the larger ``M``, the log-odds ``L`` of the
 larger, and ``c = -log M``. Rows are worked on in float32; sums leave the registers of a thread in float64.
+
+Sums by cell are float32 and lie in copies that programs take turns with, so that few rows meet and no sum has many
+terms; all of them are added in float64. Cells and bins are chosen in float64, as they are everywhere else. Rows whose
+powers float32 does not hold are counted as ``far``, and the sums are then of no use.
 This module stays importable without Triton, which `AVAILABLE` tells.
 """
 
 # Kernels are written in a language of its own, which has no types.
-# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, assignment, var-annotated, attr-defined"
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-__all__ = ["AVAILABLE", "SUMS", "jit", "launch_rows", "launch_sums", "programs", "tl"]
+import numpy as np
+
+from ..._kernels.spectrum import CELLS, LOWEST
+from ..._types import FloatArray
+from .tensors import load_torch
+
+__all__ = [
+    "AVAILABLE", "SUMS", "constant", "copies_of", "jit", "launch_rows", "launch_sums", "programs", "split_outcomes",
+    "sum_outcomes", "tl",
+]  # fmt: skip
 
 triton: Any = None
 tl: Any = None
@@ -38,7 +52,16 @@ SUMS = (
 
 _LANES, _PER_LANE, _STEPS, _WARPS = 128, 8, 1, 4  # a program adds up LANES x PER_LANE rows at once, STEPS times
 _PROGRAMS = 4224  # results do not depend on the device
-_LN2 = tl.constexpr(0.6931471805599453) if AVAILABLE else 0.0
+_COPIES = 512
+_FLOATS = 1 << 22  # of all copies, at most: they must stay in the cache
+_AT_ONCE = 10  # bins whose sums a thread holds
+_TALLY_PER_LANE, _TALLY_PROGRAMS = 4, 2112  # as above, for all sums of a Tally
+
+constant: Any = tl.constexpr if AVAILABLE else float
+_LN2 = constant(0.6931471805599453)
+_BEFORE = constant(int(LOWEST[1:2].view(np.int64)[0] >> 48) - 1)  # the number before the first cell of log-odds
+_CELLS = constant(CELLS)
+_FAR = constant(1e12)  # its cube is a float32
 
 
 @jit
@@ -110,7 +133,7 @@ def _lane(a):
 
 
 @jit
-def _add(total, a):
+def _add_lanes(total, a):
     # Add the rows of each lane to its totals. Of the labels, any bit but the first is wrong.
     wrong = ((a[12] >> 1) != 0).to(tl.int32)
     return (
@@ -152,13 +175,13 @@ def _sums(
             x = tl.load(x_ptr + start + step * size + place).to(tl.float32)
             y = tl.load(y_ptr + start + step * size + place)
             some = _join(some, _tile(x, y, LOGITS, FAST))
-        total = _add(total, some)
+        total = _add_lanes(total, some)
     rest = whole * (size * STEPS) + program * size
     if rest < n:  # the last rows, fewer than a whole step: a tile for each of the first programs
         keep = rest + place < n
         x = tl.load(x_ptr + rest + place, mask=keep, other=0.5).to(tl.float32)
         y = tl.load(y_ptr + rest + place, mask=keep, other=0)
-        total = _add(total, _kept(_tile(x, y, LOGITS, FAST), keep))
+        total = _add_lanes(total, _kept(_tile(x, y, LOGITS, FAST), keep))
     for column in tl.static_range(13):
         tl.store(out_ptr + program * 13 + column, tl.sum(total[column], axis=0))
 
@@ -182,17 +205,123 @@ def _rows(x_ptr, y_ptr, out_ptr, n, LOGITS: tl.constexpr, FAST: tl.constexpr, SI
     tl.store(out_ptr + 3 * n + row, tl.where(fine, excess, nan), mask=keep)
 
 
-def launch_sums(values: Any, y_true: Any, out: Any, logits: bool) -> None:
-    """Sum the columns of all rows, each program for itself.
+@jit
+def _four(a, b, c, d):
+    # Four columns side by side, on a new last axis.
+    joined = tl.join(tl.join(a, c), tl.join(b, d))
+    return tl.reshape(joined, a.shape + [4])
 
-    Parameters
-    ----------
-    values, y_true : torch.Tensor of shape (n,)
-        Probabilities or logits in fp32, bf16 or fp16, and integers; contiguous.
-    out : torch.Tensor of shape (programs, 13)
-        Contiguous float64, as `programs` makes it; the sums of `SUMS`.
-    logits : bool
-        Whether the values are log-odds.
+
+@jit
+def _add(sums_ptr, at, keep, values):
+    # Add four neighbours at once: one instruction, where the device has it.
+    place = tl.expand_dims(at, -1) + tl.arange(0, 4)
+    tl.atomic_add(sums_ptr + place, values, mask=tl.expand_dims(keep, -1), sem="relaxed")
+
+
+@jit
+def _bin(x, edges_ptr, bins):
+    # The number of inner edges at or below x.
+    number = tl.zeros(x.shape, tl.int32)
+    for k in range(1, bins):
+        number += (x >= tl.load(edges_ptr + k)).to(tl.int32)
+    return number
+
+
+@jit
+def _add_odds(sums_ptr, L, wrong, positive, inside, centres_ptr):
+    # Powers of the distance from the centre of a cell; squares of the last cell may overflow.
+    cell = (L.to(tl.int64, bitcast=True) >> 48) - _BEFORE
+    cell = tl.minimum(tl.maximum(cell, 0), _CELLS - 1).to(tl.int32)
+    d = (L - tl.load(centres_ptr + cell)).to(tl.float32)
+    square = tl.where(cell == _CELLS - 1, 0.0, d)
+    at = 16 * cell + 8 * wrong.to(tl.int32) + 4 * positive.to(tl.int32)
+    _add(sums_ptr, at, inside, _four(inside.to(tl.float32), d, square * square, square * square * square))
+
+
+@jit
+def _outcomes(
+    x_ptr, y_ptr, edges_ptr, centres_ptr, cells_ptr, out_ptr, n, bins, ignored, size,
+    BEGIN: tl.constexpr, BINS: tl.constexpr, IGNORES: tl.constexpr, LOGITS: tl.constexpr, FAST: tl.constexpr,
+    COPIES: tl.constexpr, PROGRAMS: tl.constexpr, LANES: tl.constexpr, PER_LANE: tl.constexpr,
+):  # fmt: skip
+    # Sums of BINS bins from BEGIN on; with the first of them all else.
+    program = tl.program_id(0).to(tl.int64)
+    cells_ptr += (program % COPIES) * size
+    zero = tl.zeros((LANES,), tl.float32)
+    none = tl.zeros((LANES,), tl.int32)
+    bad, far = none, none
+    total = ()
+    for _ in tl.static_range(BINS):
+        total = total + (zero, zero, zero, zero, zero, zero, zero, zero, zero, none, none, none)
+    for tile in range(program, (n + LANES * PER_LANE - 1) // (LANES * PER_LANE), PROGRAMS):
+        lane = tl.arange(0, LANES)[:, None] * PER_LANE + tl.arange(0, PER_LANE)[None, :]
+        row = tile * (LANES * PER_LANE) + lane
+        counted = row < n
+        y = tl.load(y_ptr + row, mask=counted, other=0)
+        x = tl.load(x_ptr + row, mask=counted, other=0.5).to(tl.float32)
+        if IGNORES:
+            counted = counted & (y != ignored)
+        fine = ((y == 0) | (y == 1)) & (x == x)
+        if not LOGITS:
+            fine = fine & (x >= 0.0) & (x <= 1.0)
+        bad += tl.sum((counted & (fine == 0)).to(tl.int32), axis=1)
+        counted = counted & fine
+        x = tl.where(counted, x, 0.5)
+        m, M, L, c, p, positive, certain = _odds(x, LOGITS, FAST)
+        far += tl.sum((L > _FAR).to(tl.int32), axis=1)
+        happened = y == 1
+        agree = positive == happened
+        r = tl.where(agree, -m, M)
+        e = r * L
+        v = m * M * (L * L)
+        entropy = m * L + c
+        third = v * L * (M - m)
+        wide = x.to(tl.float64)
+        slot = tl.where(counted, _bin(wide, edges_ptr, bins) - BEGIN, -1)
+        counts = 1 + 65536 * happened.to(tl.int32)
+        sure = certain.to(tl.int32)
+        others = agree.to(tl.int32) + 65536 * sure
+        wrongly = sure * (agree == 0).to(tl.int32)
+        more = ()
+        for k in tl.static_range(BINS):
+            one = (slot == k).to(tl.int32)
+            w = one.to(tl.float32)
+            more = more + (
+                total[12 * k] + tl.sum(w * e, axis=1), total[12 * k + 1] + tl.sum(w * (e * e), axis=1),
+                total[12 * k + 2] + tl.sum(w * (e * e * e), axis=1), total[12 * k + 3] + tl.sum(w * v, axis=1),
+                total[12 * k + 4] + tl.sum(w * third, axis=1), total[12 * k + 5] + tl.sum(w * entropy, axis=1),
+                total[12 * k + 6] + tl.sum(w * p, axis=1), total[12 * k + 7] + tl.sum(w * M, axis=1),
+                total[12 * k + 8] + tl.sum(w * (r * r), axis=1), total[12 * k + 9] + tl.sum(one * counts, axis=1),
+                total[12 * k + 10] + tl.sum(one * others, axis=1), total[12 * k + 11] + tl.sum(one * wrongly, axis=1),
+            )  # fmt: skip
+        total = more
+        if BEGIN == 0:
+            if LOGITS:
+                odds = tl.where(certain, 0.0, tl.abs(wide))
+            else:
+                small = tl.minimum(wide, 1.0 - wide)
+                odds = tl.where(certain, 0.0, tl.log((1.0 - small) / tl.where(certain, 1.0, small)))
+            _add_odds(cells_ptr, odds, agree == 0, positive, counted & (certain == 0), centres_ptr)
+    if BEGIN == 0:
+        tl.atomic_add(out_ptr, tl.sum(bad, axis=0).to(tl.float64), sem="relaxed")
+        tl.atomic_add(out_ptr + 1, tl.sum(far, axis=0).to(tl.float64), sem="relaxed")
+    out_ptr += 2 + 16 * BEGIN
+    for k in tl.static_range(BINS):
+        for i in tl.static_range(9):
+            tl.atomic_add(out_ptr + 16 * k + i, tl.sum(total[12 * k + i].to(tl.float64), axis=0), sem="relaxed")
+        for i in tl.static_range(2):  # two counts in one number
+            pair = total[12 * k + 9 + i]
+            low, high = (pair & 65535).to(tl.float64), (pair >> 16).to(tl.float64)
+            tl.atomic_add(out_ptr + 16 * k + 9 + 2 * i, tl.sum(low, axis=0), sem="relaxed")
+            tl.atomic_add(out_ptr + 16 * k + 10 + 2 * i, tl.sum(high, axis=0), sem="relaxed")
+        tl.atomic_add(out_ptr + 16 * k + 13, tl.sum(total[12 * k + 11], axis=0).to(tl.float64), sem="relaxed")
+
+
+def launch_sums(values: Any, y_true: Any, out: Any, logits: bool) -> None:
+    """Sum the columns of all rows, each program for itself: ``out`` (`programs` of n, 13) has the sums of `SUMS`.
+
+    All are contiguous: values in fp32, bf16 or fp16, integers, and float64.
     """
     _sums[(len(out),)](
         values, y_true, out, values.numel(), LOGITS=logits, FAST=values.is_cuda, LANES=_LANES, PER_LANE=_PER_LANE,
@@ -211,3 +340,39 @@ def launch_rows(values: Any, y_true: Any, out: Any, logits: bool) -> None:
     _rows[((n + 1023) // 1024,)](
         values, y_true, out, n, LOGITS=logits, FAST=values.is_cuda, SIZE=1024, num_warps=4, enable_fp_fusion=True
     )
+
+
+# Where the columns of `sums.NAMES` stand in the sums of two outcomes.
+_PLACES = (9, 13, 12, 0, 1, 2, 3, 4, 5, 6, 10, 7, 11, 8)
+
+
+def copies_of(n: int, size: int) -> int:
+    """Return how many copies of so many sums by cell are worth their place."""
+    return max(1, min(_COPIES, _FLOATS // size, n // 2048))
+
+
+def sum_outcomes(values: Any, y_true: Any, edges: Any, centres: Any, logits: bool, ignored: int | None) -> Any:
+    """Sum all that a Tally needs, as `sum_classes` does; ``edges`` are log-odds where the values are."""
+    torch, n, bins = load_torch(), values.numel(), len(edges) - 1
+    size = 16 * CELLS
+    copies = copies_of(n, size)
+    cells = torch.zeros((copies, size), dtype=torch.float32, device=values.device)
+    out = torch.zeros(2 + 16 * bins, dtype=torch.float64, device=values.device)
+    programs = min(_TALLY_PROGRAMS, math.ceil(n / (_LANES * _TALLY_PER_LANE)))
+    for begin in range(0, bins, _AT_ONCE):
+        _outcomes[(programs,)](
+            values, y_true, edges, centres, cells, out, n, bins, ignored or 0, size, BEGIN=begin,
+            BINS=min(_AT_ONCE, bins - begin), IGNORES=ignored is not None, LOGITS=logits, FAST=values.is_cuda,
+            COPIES=copies, PROGRAMS=programs, LANES=_LANES, PER_LANE=_TALLY_PER_LANE, num_warps=4,
+            enable_fp_fusion=True,
+        )  # fmt: skip
+    return torch.cat([out, cells.sum(0, dtype=torch.float64)])
+
+
+def split_outcomes(summed: FloatArray, bins: int) -> dict[str, FloatArray]:
+    """Split sums into the states of `sums.state_shapes`, and the counts of ``bad`` and ``far``."""
+    sums, cells = np.split(summed[2:], [16 * bins])
+    return {
+        "bad": summed[0], "far": summed[1], "sums": sums.reshape(bins, 16)[:, _PLACES],
+        "cells": cells.reshape(CELLS, 2, 2, 4),
+    }  # fmt: skip

@@ -1,44 +1,44 @@
-"""Row formulas of K outcomes as Triton kernels: each logit is read once, and nothing but the results is written.
+"""K outcomes as Triton kernels: scores of rows from their logits, each read once; and all sums of scored rows.
 
 With ``M`` the largest logit of a row, ``d = z - M <= 0`` and ``u = exp(d)``, a row keeps the sums ``T`` of ``u`` and
 ``S1, S2, S3`` of ``u d``, ``u d^2``, ``u d^3``; in the further columns also ``Q`` of ``u^2`` and the number ``C`` of
 logits that equal ``M``. When a larger ``M`` comes, all of them shift without cancellation. ``1 - p_top`` is a sum
 without the largest, never ``T - 1`` where that would cancel.
 
-Long rows keep one state for each lane of a tile, rescaled once a tile; short rows are held in registers.
+Long rows keep one state for each lane of a tile, rescaled once a tile; short rows are held in registers. Sums are kept
+as `triton_binary` says; a thread adds up its own few rows in float32.
 This module stays importable without Triton, which `AVAILABLE` tells.
 """
 
 # Kernels are written in a language of its own, which has no types.
-# mypy: disable-error-code="no-untyped-def, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, untyped-decorator, assignment, var-annotated, attr-defined"
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from .triton_binary import AVAILABLE, jit, tl
+import numpy as np
 
-__all__ = ["AVAILABLE", "NARROW", "TINY", "launch", "strides"]
+from ..._kernels.spectrum import BY_CLASS, CELLS, CONFIDENCE_STEPS, CONFIDENCES, HAIR, NODES
+from ..._sums.scored import CELLS as SPREAD_CELLS
+from ..._sums.scored import FIRST, SIDE
+from ..._types import FloatArray
+from .tensors import load_torch
+from .triton_binary import _CELLS, _FAR, AVAILABLE, _add, _add_odds, _bin, _four, constant, copies_of, jit, tl
+from .triton_nodes import NARROW, TINY, _exp, _gap, strides
 
-TINY = 31  # longest row of which each thread takes one
-NARROW = 512  # longest row that is held in registers
+__all__ = ["AVAILABLE", "launch", "split_classes", "sum_classes"]
+
 _HELD = 1024  # logits that short rows fill a program with
 _TILES = ((1024, (8, 128, 1)), (1 << 62, (8, 256, 1)))  # of a longer row, up to a length: lines, lanes, warps
 
-
-@jit
-def _gap(z, largest):
-    # -inf becomes a gap whose exp is 0, so that 0 * inf does not arise; NaN, also from inf - inf, stays.
-    return tl.maximum(z - largest, -10000.0, propagate_nan=tl.PropagateNan.ALL)
-
-
-@jit
-def _exp(d, FAST: tl.constexpr):
-    if FAST:  # one instruction: what is below the smallest normal float32 becomes 0
-        return tl.inline_asm_elementwise(
-            "ex2.approx.ftz.f32 $0, $1;", "=f,f", [d * 1.4426950408889634], dtype=tl.float32, is_pure=True, pack=1
-        )
-    return tl.exp2(d * 1.4426950408889634)
+_ROWS, _PROGRAMS = 128, 1056  # rows that a program adds up at once; results do not depend on the device
+_SIDE = constant(SIDE)
+_FIRST = constant(FIRST - 8 * (1023 - 127))  # in the exponents of float32
+_STEPS = constant(CONFIDENCE_STEPS)
+_CONFIDENCES = constant(CONFIDENCES)
+_HAIR = constant(HAIR)
 
 
 @jit
@@ -226,32 +226,11 @@ def _tiny(
     _finish(out_ptr, row, n, keep, fine, d_y, rest, mean, v, k3, Q + (C - 1.0), likeliest == y, MORE, FAST)
 
 
-def strides(logits: Any) -> tuple[tuple[int, int], int]:
-    """Return the steps between rows, and how many logits can be read at once wherever a row begins."""
-    outer, inner, V = logits.shape
-    steps = (logits.stride(0) if outer > 1 else 0, logits.stride(1) if inner > 1 else 0)
-    G = 16 // logits.element_size()
-    while any(length % G for length in (V, *steps)):
-        G //= 2
-    return steps, G
-
-
 def launch(logits: Any, y_true: Any, out: Any, ignored: int, more: bool) -> None:
-    """Score rows on the device of the tensors.
+    """Score rows on the device of the tensors; those without an answer become NaN, and ignored ones are not read.
 
-    Parameters
-    ----------
-    logits : torch.Tensor of shape (outer, inner, V)
-        In fp32, bf16 or fp16; steps are free but for the last, which is 1.
-    y_true : torch.Tensor of shape (outer * inner,)
-        Contiguous integers.
-    out : torch.Tensor of shape (columns, outer * inner)
-        Contiguous float32: the first 4 of `tensors.COLUMNS`, or 8 where ``more`` is true. Rows without an answer become
-        NaN.
-    ignored : int
-        Rows with this label are not read.
-    more : bool
-        Whether to write the further columns.
+    Logits (outer, inner, V) are fp32, bf16 or fp16; their steps are free but for the last, which is 1. Labels are
+    contiguous integers. ``out`` is contiguous float32: the first 4 of `tensors.COLUMNS`, or 8 where ``more`` is true.
     """
     outer, inner, V = logits.shape
     n = outer * inner
@@ -272,3 +251,122 @@ def launch(logits: Any, y_true: Any, out: Any, ignored: int, more: bool) -> None
     rows, warps = _HELD // width, 1 if width >= 256 else 2
     grid = ((n + rows - 1) // rows,)
     _narrow[grid](logits, y_true, out, *sizes, G=G, ROWS=rows, WIDTH=width, MORE=more, FAST=fast, num_warps=warps)
+
+
+@jit
+def _sixteen(a, b, c, d):
+    # Four tiles of four columns side by side.
+    joined = tl.join(tl.join(a, c), tl.join(b, d))  # row, column, and two axes that number the tiles
+    return tl.reshape(tl.permute(joined, (0, 2, 3, 1)), (a.shape[0], 16))
+
+
+@jit
+def _classes(
+    columns_ptr, y_ptr, edges_ptr, centres_ptr, cells_ptr, out_ptr, n, bins, classes, ignored, size,
+    IGNORES: tl.constexpr, BY_CLASS: tl.constexpr, BRIER: tl.constexpr, COPIES: tl.constexpr, PROGRAMS: tl.constexpr,
+    BINS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0).to(tl.int64)
+    cells_ptr += (program % COPIES) * size
+    total = tl.zeros((BINS, 16), tl.float64)
+    none = tl.zeros((ROWS,), tl.int32)
+    bad, far, surprises = none, none, none
+    zero = tl.zeros((ROWS,), tl.float64)
+    nodes = (
+        zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero,
+        zero, zero,
+    )  # fmt: skip
+    for tile in range(program, (n + ROWS - 1) // ROWS, PROGRAMS):
+        row = tile * ROWS + tl.arange(0, ROWS)
+        counted = row < n
+        at = columns_ptr + row
+        if IGNORES:
+            counted = counted & (tl.load(y_ptr + row, mask=counted, other=0) != ignored)
+        e = tl.load(at + 3 * n, mask=counted, other=0.0)
+        unknown = e != e
+        bad += (counted & unknown).to(tl.int32)
+        counted = counted & (unknown == 0)
+        impossible = counted & (e == float("inf"))
+        possible = counted & (impossible == 0)
+        e = tl.where(possible, e, 0.0)
+        far += (e > _FAR).to(tl.int32)
+        entropy = tl.load(at + n, mask=possible, other=0.0)
+        varentropy = tl.load(at + 2 * n, mask=possible, other=0.0)
+        third = tl.load(at + 4 * n, mask=possible, other=0.0)
+        brier = tl.load(at + 5 * n, mask=counted, other=0.0) * BRIER
+        confidence = tl.load(at + 6 * n, mask=counted, other=0.0)
+        correct = tl.load(at + 7 * n, mask=counted, other=0.0)
+        surprises += tl.load(at + 8 * n, mask=possible, other=0.0).to(tl.int32)
+        certain = tl.load(at + 9 * n, mask=counted, other=0.0)
+        more = ()
+        for k in tl.static_range(20):
+            more = more + (nodes[k] + tl.load(at + (11 + k) * n, mask=possible, other=0.0),)
+        nodes = more
+        a = _four(counted.to(tl.float32), impossible.to(tl.float32), certain, e)
+        b = _four(e * e, e * e * e, varentropy, third)
+        c = _four(entropy, confidence, correct, confidence)
+        d = _four(correct, brier, brier * 0.0, brier * 0.0)
+        wide = confidence.to(tl.float64)
+        same = (tl.arange(0, BINS)[:, None] == _bin(wide, edges_ptr, bins)[None, :]).to(tl.float32)
+        total += tl.dot(same, _sixteen(a, b, c, d), input_precision="ieee").to(tl.float64)
+        odds = tl.log(wide) - tl.log(tl.maximum(1.0 - wide, 0.0))
+        cell = tl.where(counted, _STEPS * odds + (_HAIR + _CONFIDENCES // 2), 0.0)
+        cell = tl.minimum(tl.maximum(cell, 0.0), _CONFIDENCES - 1.0).to(tl.int32)  # no less than 0, so it rounds down
+        if BY_CLASS:
+            cell += _CONFIDENCES * tl.load(at + 10 * n, mask=counted, other=0.0).to(tl.int32)
+        ordered = cells_ptr + 16 * _CELLS
+        _add(ordered, 16 * cell, counted, a)
+        _add(ordered, 16 * cell + 4, counted, b)
+        _add(ordered, 16 * cell + 8, counted, c)
+        _add(ordered, 16 * cell + 12, counted, d)
+        inside = counted & (tl.abs(odds) < float("inf"))
+        positive = wide >= 0.5
+        L = tl.where(inside, tl.abs(odds), 0.0)
+        _add_odds(cells_ptr, L, positive != (correct > 0.0), positive, inside, centres_ptr)
+        bits = e.to(tl.int32, bitcast=True)
+        step = tl.minimum(tl.maximum(((bits & 0x7FFFFFFF) >> 20) - _FIRST, 0), _SIDE)
+        step = _SIDE + tl.where(bits < 0, -step, step)
+        spread = ordered + 16 * _CONFIDENCES * (classes if BY_CLASS else 1)
+        _add(spread, 4 * step, possible, _four(possible.to(tl.float32), e, e * 0.0, e * 0.0))
+    place = tl.arange(0, BINS)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    tl.atomic_add(out_ptr + 23 + place, total, mask=place < 16 * bins, sem="relaxed")
+    tl.atomic_add(out_ptr, tl.sum(bad, axis=0).to(tl.float64), sem="relaxed")
+    tl.atomic_add(out_ptr + 1, tl.sum(far, axis=0).to(tl.float64), sem="relaxed")
+    tl.atomic_add(out_ptr + 2, tl.sum(surprises, axis=0).to(tl.float64), sem="relaxed")
+    for k in tl.static_range(20):
+        tl.atomic_add(out_ptr + 3 + k, tl.sum(nodes[k], axis=0), sem="relaxed")
+
+
+def sum_classes(columns: Any, y_true: Any, edges: Any, centres: Any, classes: int, ignored: int | None) -> Any:
+    """Sum rows on the device, and return all sums in float64, side by side; nothing is waited for.
+
+    Columns are contiguous float32, `tensors.COLUMNS`; ends of bins and centres of cells are float64.
+    """
+    torch, n, bins = load_torch(), columns.shape[1], len(edges) - 1
+    size = sum(_sizes(classes))
+    copies = copies_of(n, size)
+    cells = torch.zeros((copies, size), dtype=torch.float32, device=columns.device)
+    out = torch.zeros(23 + 16 * bins, dtype=torch.float64, device=columns.device)
+    programs = min(_PROGRAMS, math.ceil(n / _ROWS))
+    _classes[(programs,)](
+        columns, y_true, edges, centres, cells, out, n, bins, classes, ignored or 0, size, IGNORES=ignored is not None,
+        BY_CLASS=classes <= BY_CLASS, BRIER=0.5 if classes == 2 else 1.0, COPIES=copies, PROGRAMS=programs,
+        BINS=max(16, 1 << (bins - 1).bit_length()), ROWS=_ROWS, num_warps=4,
+    )  # fmt: skip
+    return torch.cat([out, cells.sum(0, dtype=torch.float64)])
+
+
+def _sizes(classes: int) -> tuple[int, int, int]:
+    """Return the lengths of the sums by cell of K outcomes: by log-odds, by confidence, by excess."""
+    return 16 * CELLS, 16 * CONFIDENCES * (classes if classes <= BY_CLASS else 1), 4 * SPREAD_CELLS
+
+
+def split_classes(summed: FloatArray, bins: int, classes: int) -> dict[str, FloatArray]:
+    """Split sums as `split_outcomes` does; those by class are not among them."""
+    ends = np.cumsum((3, 4 * len(NODES), 16 * bins, *_sizes(classes)))[:-1]
+    _, nodes, sums, top, ordered, spread = np.split(summed, ends)
+    return {
+        "bad": summed[0], "far": summed[1], "surprises": summed[2], "nodes": nodes.reshape(-1, 4),
+        "sums": sums.reshape(bins, 16)[:, :14], "top": top.reshape(CELLS, 2, 2, 4),
+        "ordered": ordered.reshape(-1, 16)[:, :14], "spread": spread.reshape(SPREAD_CELLS, 4)[:, :2],
+    }  # fmt: skip

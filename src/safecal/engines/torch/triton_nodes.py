@@ -7,7 +7,7 @@ When a larger ``M`` comes, all sums shift without cancellation; ``1 - p_top`` is
 cancels.
 
 Each thread keeps one state of a long row; short rows are held in registers. This module stays importable without
-Triton, which `triton_categorical.AVAILABLE` tells.
+Triton, which `triton_binary.AVAILABLE` tells.
 """
 
 # Kernels are written in a language of its own, which has no types.
@@ -18,12 +18,28 @@ from __future__ import annotations
 from typing import Any
 
 from .triton_binary import jit, tl
-from .triton_categorical import NARROW, TINY, _exp, _gap, strides
 
-__all__ = ["launch_nodes"]
+__all__ = ["NARROW", "TINY", "launch_nodes", "strides"]
 
+TINY = 31  # longest row of which each thread takes one
+NARROW = 512  # longest row that is held in registers
 _HELD = 512  # logits that short rows fill a program with
 _LANES = 32  # of a long row: the threads of one warp, each with 16 bytes
+
+
+@jit
+def _gap(z, largest):
+    # -inf becomes a gap whose exp is 0, so that 0 * inf does not arise; NaN, also from inf - inf, stays.
+    return tl.maximum(z - largest, -10000.0, propagate_nan=tl.PropagateNan.ALL)
+
+
+@jit
+def _exp(d, FAST: tl.constexpr):
+    if FAST:  # one instruction: what is below the smallest normal float32 becomes 0
+        return tl.inline_asm_elementwise(
+            "ex2.approx.ftz.f32 $0, $1;", "=f,f", [d * 1.4426950408889634], dtype=tl.float32, is_pure=True, pack=1
+        )
+    return tl.exp2(d * 1.4426950408889634)
 
 
 @jit
@@ -313,16 +329,20 @@ def _tiny(
     )  # fmt: skip
 
 
-def launch_nodes(logits: Any, y_true: Any, out: Any, ignored: int) -> None:
-    """Score rows on the device of the tensors, with all columns.
+def strides(logits: Any) -> tuple[tuple[int, int], int]:
+    """Return the steps between rows, and how many logits can be read at once wherever a row begins."""
+    outer, inner, V = logits.shape
+    steps = (logits.stride(0) if outer > 1 else 0, logits.stride(1) if inner > 1 else 0)
+    G = 16 // logits.element_size()
+    while any(length % G for length in (V, *steps)):
+        G //= 2
+    return steps, G
 
-    Parameters
-    ----------
-    logits, y_true, ignored
-        As in `triton_categorical.launch`.
-    out : torch.Tensor of shape (31, rows)
-        Contiguous float32: `tensors.COLUMNS`. Rows without an answer become NaN; of more than 512 classes the likeliest
-        is not told.
+
+def launch_nodes(logits: Any, y_true: Any, out: Any, ignored: int) -> None:
+    """Score rows as `triton_categorical.launch` does, with all of `tensors.COLUMNS`.
+
+    Of more than 512 classes the likeliest is not told.
     """
     outer, inner, V = logits.shape
     n, fast = outer * inner, logits.is_cuda
