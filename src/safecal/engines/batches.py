@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
 from typing import Self, TypeVar, Unpack, final
 
@@ -101,12 +102,14 @@ def evaluate_batches(
         raise fail(
             FormError, "batches", "must be a function that returns batches", got=type(batches).__name__, hint=hint
         )
+    labels = FromOne()
     stream = map(_checked, batches())
     held = _hold(stream, max_rows)
     next_batch = next(stream, None)
     if next_batch is None:
         whole = join_batches(held)
-        _refuse_from_one(whole)
+        list(note_labels([whole], labels))
+        labels.refuse()
         return evaluate_predictions(
             whole.predictions,
             bins=bins,
@@ -121,7 +124,9 @@ def evaluate_batches(
         )
     search = None
     if held[0].features is not None:
-        _refuse_once(once, max_rows)
+        if once:
+            rule = f"of more than {max_rows} rows that can be read only once cannot be searched"
+            raise fail(OptionError, "features", rule, hint="save the rows to a file first, or raise `max_rows`.")
         width = max(getattr(held[0].predictions, "values", np.empty(0)).size // held[0].predictions.n, 1)
         search = SliceStream(checked.level, search_limit(width, max_rows), from_text, progress)
     whole_stream, counted = chain(held, [next_batch], stream), None
@@ -136,7 +141,6 @@ def evaluate_batches(
         whole_stream = chain(batches())
     else:
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
-    labels = FromOne()
     rows = whole_stream if search is None else _drawn_from(whole_stream, search)
     tally = tally_batches(note_labels(rows, labels), plan)
     _refuse_spent(counted, tally.n)
@@ -148,13 +152,6 @@ def evaluate_batches(
         _refuse_spent(tally.n, tally_again.n)
         slices = search.slices(tally_again)
     return Evaluation.of(tally, checked, slices=slices)
-
-
-def _refuse_once(once: bool, max_rows: int) -> None:
-    """Refuse to look for slices in rows that cannot be read again."""
-    if once:
-        rule = f"of more than {max_rows} rows that can be read only once cannot be searched"
-        raise fail(OptionError, "features", rule, hint="save the rows to a file first, or raise `max_rows`.")
 
 
 def _refuse_spent(first: int | None, second: int) -> None:
@@ -200,12 +197,6 @@ def note_labels(stream: Iterable[Batch], labels: FromOne) -> Iterator[Batch]:
         if isinstance(p, Categorical) and not p.names and p.classes <= NAMED:  # names of more classes are not kept
             labels.add(p.happened, p.values, "logits" if p.logits else "y_prob")
         yield batch
-
-
-def _refuse_from_one(batch: Batch) -> None:
-    labels = FromOne()
-    list(note_labels([batch], labels))
-    labels.refuse()
 
 
 @steady
@@ -282,17 +273,8 @@ _T = TypeVar("_T")
 def add_in_pairs(parts: Iterable[_T], add: Callable[[_T, _T], _T]) -> _T | None:
     """Add up parts in their order, as a tree; None where there are none.
 
-    Parameters
-    ----------
-    parts : iterable
-        The parts. As many sums are held at a time as their number has binary digits.
-    add : callable
-        Adds two neighbours.
-
-    Returns
-    -------
-    object or None
-        The sum. Each of n parts was copied about log2(n) times; one after the other, it would be n / 2 times.
+    Each of n parts is copied about log2(n) times; one after the other, it would be n / 2 times. As many sums are held
+    at a time as n has binary digits.
 
     Examples
     --------
@@ -309,10 +291,7 @@ def add_in_pairs(parts: Iterable[_T], add: Callable[[_T, _T], _T]) -> _T | None:
         sums.append((size, total))
     if not sums:
         return None
-    total = sums.pop()[1]
-    while sums:
-        total = add(sums.pop()[1], total)
-    return total
+    return reduce(lambda total, before: add(before, total), (part for _, part in reversed(sums)))
 
 
 GRID_CELLS = 1 << 20

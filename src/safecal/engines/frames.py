@@ -25,11 +25,8 @@ from .partitions import evaluate_partitions
 
 __all__ = ["evaluate_frame"]
 
-_LOCAL_BACKENDS = (
-    "duckdb",
-    "polars",
-    "datafusion",
-)  # engines of Ibis on this machine, whose rows are faster through the kernel
+# Engines of Ibis on this machine, whose rows are faster through the kernel.
+_LOCAL_BACKENDS = ("duckdb", "polars", "datafusion")
 
 
 @steady
@@ -160,16 +157,15 @@ def evaluate_frame(
             mean=_as_tuple(mean), **spreads, lower=lower, upper=upper, coverage=coverage, quantile=quantile,
             draws=None if patterns is None else matching(available, patterns, "draws"),
         )  # fmt: skip
-    columns = _columns(
-        {"y_prob": y_prob, "logits": logits, "mean": mean},
-        {"y_true": y_true, "x_true": x_true, **spreads},
-        {"pos_label": pos_label, "labels": labels, "clip": clip},
-        stated,
-        by_label,
-    )
     columns = replace(
-        columns, by=_as_tuple(by) or (), cluster=cluster, sample_weight=sample_weight,
-        features=_as_tuple(features) or (),
+        _columns(
+            {"y_prob": y_prob, "logits": logits, "mean": mean},
+            {"y_true": y_true, "x_true": x_true, **spreads},
+            {"pos_label": pos_label, "labels": labels, "clip": clip},
+            stated,
+            by_label,
+        ),
+        by=_as_tuple(by) or (), cluster=cluster, sample_weight=sample_weight, features=_as_tuple(features) or (),
     )  # fmt: skip
     if by_label and columns.of_classes:
         check_by_label(columns)
@@ -180,15 +176,17 @@ def evaluate_frame(
     try:
         if columns.form == "gaussian":
             check_states(columns)
-        _refuse_absent(available, columns)
+        for name in columns.names:
+            _refuse_absent(name, available)
         lazy, rows = _pushed_down(frame, columns, gaussian and strategy == "quantile" and not columns.features)
         if lazy is not None and rows > max_rows:
-            _refuse_features(columns, max_rows)
+            if columns.features:  # a database elsewhere sums the rows
+                rule = f"of more than {max_rows} rows cannot be searched by a remote database"
+                hint = "write them to a Parquet file, and evaluate `polars.scan_parquet(file)`; or raise `max_rows`."
+                raise fail(OptionError, "features", rule, hint=hint)
             return express(lazy, columns, rows).evaluate(bins, bin_on, strategy, checked)
-        return evaluate_partitions(
-            frame, columns, bins=bins, bin_on=bin_on, strategy=strategy, max_rows=max_rows,
-            **limits,
-        )  # fmt: skip
+        options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy, "max_rows": max_rows}
+        return evaluate_partitions(frame, columns, **options, **limits)
     except InputError as error:
         raise about_columns(error, columns, FRAME) from error.__cause__
 
@@ -212,7 +210,7 @@ def _columns(
         )  # fmt: skip
     form = given_forms[0]
     if form == "mean":
-        return _gaussian_columns(_as_tuple(forms["mean"]) or (), names, {**options, "by_label": by_label or None})
+        return _gaussian_columns(_as_tuple(forms["mean"]) or (), names, {"by_label": by_label or None} | options)
     return _class_columns(form, forms[form], names, options, by_label)
 
 
@@ -241,8 +239,8 @@ def _class_columns(
 
 def _gaussian_columns(mean: tuple[str, ...], names: dict[str, Any], options: dict[str, Any]) -> Columns:
     """Return the columns of Gaussian states; ``options`` are those of classifiers, which do not belong here."""
-    for name in ("by_label", *options):
-        if options[name] is not None:
+    for name, value in options.items():
+        if value is not None:
             raise fail(OptionError, name, "belongs to classifiers", got="`mean`")
     given_spreads = [name for name in ("std", "var", "cov") if names[name] is not None]
     if len(given_spreads) != 1:
@@ -283,24 +281,15 @@ def _column_names(frame: Any) -> list[Any]:
     )  # fmt: skip
 
 
-def _refuse_absent(available: list[Any], columns: Columns) -> None:
-    """Refuse columns that do not exist."""
-    for name in columns.names:
-        if available.count(name) > 1:
-            hint = "give each column a name of its own: safecal does not guess which of them is meant."
-            rule = f"must have one column {name!r}"
-            raise fail(OptionError, "frame", rule, got=f"{available.count(name)} of that name", hint=hint)
-        if name not in available:
-            rule = f"must have the column {name!r}"
-            raise fail(OptionError, "frame", rule, got="none of that name", hint=near_names(str(name), available))
-
-
-def _refuse_features(columns: Columns, max_rows: int) -> None:
-    """Refuse to look for slices in rows that a database elsewhere sums."""
-    if columns.features:
-        rule = f"of more than {max_rows} rows cannot be searched by a remote database"
-        hint = "write them to a Parquet file, and evaluate `polars.scan_parquet(file)`; or raise `max_rows`."
-        raise fail(OptionError, "features", rule, hint=hint)
+def _refuse_absent(name: str, available: list[Any]) -> None:
+    """Refuse the name of a column that does not exist, or of several."""
+    if available.count(name) > 1:
+        hint = "give each column a name of its own: safecal does not guess which of them is meant."
+        got = f"{available.count(name)} of that name"
+        raise fail(OptionError, "frame", f"must have one column {name!r}", got=got, hint=hint)
+    if name not in available:
+        hint = near_names(str(name), available)
+        raise fail(OptionError, "frame", f"must have the column {name!r}", got="none of that name", hint=hint)
 
 
 def _is_remote(frame: Any) -> bool:

@@ -1,6 +1,6 @@
 """Frames of any library and size: Arrow tables of one machine, or partitions of Dask and Spark, through one kernel."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
@@ -39,21 +39,10 @@ def reads_once(frame: Any) -> bool:
 
 
 def tables(frame: Any, names: Sequence[str], rows: int = 1 << 16) -> Iterator[Any]:
-    """Read some columns of a frame of one machine, from the first row.
+    """Read some columns of a frame of one machine, from the first row: Arrow tables or batches, of about ``rows`` each.
 
-    Parameters
-    ----------
-    frame : DataFrame, LazyFrame, Table, RecordBatch, RecordBatchReader, Dataset or relation
-        Of pandas, Polars, PyArrow, DuckDB or Ibis; or anything that offers an Arrow stream.
-    names : sequence of str
-        The columns; no others are read where the library can help it.
-    rows : int, default 65536
-        About how many at a time.
-
-    Yields
-    ------
-    pyarrow.Table or pyarrow.RecordBatch
-        The next rows. Some may be empty.
+    Frames are those of pandas, Polars, PyArrow, DuckDB and Ibis, and whatever offers an Arrow stream. Other columns are
+    not read where the library can help it. Some tables may be empty.
     """
     pa = pyarrow()
     wanted = list(names)
@@ -74,11 +63,6 @@ def tables(frame: Any, names: Sequence[str], rows: int = 1 << 16) -> Iterator[An
         )  # fmt: skip
 
 
-def _pandas(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for start in range(0, len(frame), rows):
-        yield from_pandas(frame[names].iloc[start : start + rows])
-
-
 def from_pandas(frame: Any) -> Any:
     """Return a pandas frame as an Arrow table; a column of several types is refused."""
     pa = pyarrow()
@@ -87,21 +71,6 @@ def from_pandas(frame: Any) -> Any:
     except pa.ArrowException as error:
         reason = ", ".join(map(str, error.args)).split("\n", 1)[0]
         raise fail(DtypeError, "frame", "must have columns of one type each", got=reason) from error
-
-
-def _polars(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for part in frame.select(names).iter_slices(rows):
-        yield part.to_arrow()
-
-
-def _lazy_polars(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for part in frame.select(names).collect_batches(chunk_size=rows):
-        yield part.to_arrow()
-
-
-def _record_batches(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for batch in frame:
-        yield batch.select(names)
 
 
 def _duckdb(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
@@ -123,13 +92,19 @@ def _ibis(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
         yield from chosen.to_pyarrow_batches(chunk_size=rows)
 
 
-_READERS = {
+def _pandas(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    return (from_pandas(frame[names].iloc[start : start + rows]) for start in range(0, len(frame), rows))
+
+
+_READERS: dict[tuple[str, str], Callable[[Any, list[str], int], Iterable[Any]]] = {
     ("pandas", "DataFrame"): _pandas,
-    ("polars", "DataFrame"): _polars,
-    ("polars", "LazyFrame"): _lazy_polars,
-    ("pyarrow", "Table"): lambda frame, names, rows: frame.select(names).to_batches(max_chunksize=rows),
-    ("pyarrow", "RecordBatch"): lambda frame, names, rows: [frame.select(names)],
-    ("pyarrow", "RecordBatchReader"): _record_batches,
+    ("polars", "DataFrame"): lambda f, names, rows: (x.to_arrow() for x in f.select(names).iter_slices(rows)),
+    ("polars", "LazyFrame"): lambda f, names, rows: (
+        part.to_arrow() for part in f.select(names).collect_batches(chunk_size=rows)
+    ),
+    ("pyarrow", "Table"): lambda f, names, rows: f.select(names).to_batches(max_chunksize=rows),
+    ("pyarrow", "RecordBatch"): lambda f, names, rows: [f.select(names)],
+    ("pyarrow", "RecordBatchReader"): lambda f, names, rows: (batch.select(names) for batch in f),
     ("duckdb", "DuckDBPyRelation"): _duckdb,
     ("_duckdb", "DuckDBPyRelation"): _duckdb,
 }
@@ -181,32 +156,10 @@ def evaluate_partitions(
     max_rows: int = 1_000_000,
     **limits: Unpack[LimitOptions],
 ) -> Evaluation:
-    """Evaluate the rows of a frame, a batch or a partition at a time.
+    """Evaluate the rows of a frame, a batch or a partition at a time; the options are those of `evaluate_frame`.
 
     Frames of one machine are read as a stream. Partitions of Spark and Dask are summed where they lie, and only their
     sums come back. The result is that of `evaluate`, however many rows there are.
-
-    Parameters
-    ----------
-    frame : DataFrame, LazyFrame, Table, RecordBatchReader, Dataset or relation
-        Of pandas, Polars, PyArrow, DuckDB, Ibis, PySpark or Dask.
-    columns : Columns
-        What is where.
-    bins : int, Bins, "auto" or None, default "auto"
-        The bins of the table: by default ten for classifiers and none for Gaussians.
-    bin_on : {"probability", "confidence", "entropy"}, optional
-        What rows are binned on.
-    strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of equal width, or of about equally many rows.
-    max_rows : int, default 1_000_000
-        Rows that are fetched and held in memory; beyond, their sums are added up.
-    **limits
-        ``threshold``, ``max_temperature``, ``level`` and the other limits of `evaluate`.
-
-    Returns
-    -------
-    Evaluation
-        Its intervals, its test and its temperature name the method that was used.
 
     Examples
     --------
@@ -219,8 +172,7 @@ def evaluate_partitions(
     """
     checked = Limits(**limits)
     bins = Plan.wanted(bins, columns.form != "gaussian", bin_on, strategy)
-    options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy}
-    options |= limits
+    options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy, **limits}
     partitioned = _partitioned(frame)
     if partitioned is None:
         with ExitStack() as streams:
@@ -251,19 +203,7 @@ def evaluate_partitions(
 
 
 def fetch(frame: Any, columns: Columns) -> Batch:
-    """Bring all rows of the columns that are needed into memory, and check them.
-
-    Parameters
-    ----------
-    frame : DataFrame, LazyFrame, Table, RecordBatchReader, Dataset or relation
-        Of pandas, Polars, PyArrow, DuckDB, Ibis, PySpark or Dask.
-    columns : Columns
-        What is where.
-
-    Returns
-    -------
-    Batch
-        The rows, in the order of the frame and its partitions.
+    """Bring all rows of the columns that are needed into memory, in the order of the frame, and check them.
 
     Examples
     --------

@@ -217,9 +217,8 @@ class SampleLogs(_Logs):
             return np.array([len(question.logits) for _, question in rows])
         if name == "target":
             right = [q.by_text if log.by_text and q.by_text is not None else q.right for log, q in rows]
-            if self._widest <= len(LETTERS):
-                right = [None if k is None else LETTERS[k] for k in right]
-            return json_column(right)
+            lettered = self._widest <= len(LETTERS)
+            return json_column([LETTERS[k] if lettered and k is not None else k for k in right])
         if name == "task":
             return json_column([log.task for log, _ in rows])
         if name == "doc_id":
