@@ -28,14 +28,9 @@ from .batches import evaluate_batches, plain_features, refuse_unbounded, search_
 if TYPE_CHECKING:
     from .workers import PartitionedFrame
 
-__all__ = ["VALUES", "cut", "evaluate_partitions", "fetch", "from_pandas", "reads_once", "rows_of", "tables", "width"]
+__all__ = ["VALUES", "cut", "evaluate_partitions", "fetch", "from_pandas", "rows_of", "tables", "width"]
 
 VALUES = 1 << 19  # in the widest column, or of all classes, that are worked on at once
-
-
-def reads_once(frame: Any) -> bool:
-    """Tell whether the rows can be read only once."""
-    return type(frame).__name__ == "RecordBatchReader" and library(frame) == "pyarrow"
 
 
 def tables(frame: Any, names: Sequence[str], rows: int = 1 << 16) -> Iterator[Any]:
@@ -175,11 +170,11 @@ def evaluate_partitions(
     options: dict[str, Any] = {"bins": bins, "bin_on": bin_on, "strategy": strategy, **limits}
     partitioned = _partitioned(frame)
     if partitioned is None:
+        once = type(frame).__name__ == "RecordBatchReader" and library(frame) == "pyarrow"
         with ExitStack() as streams:
             return evaluate_batches(
-                lambda: streams.enter_context(closing(_stream(frame, columns))),
-                **options, max_rows=max_rows, once=reads_once(frame),
-            )  # fmt: skip
+                lambda: streams.enter_context(closing(_stream(frame, columns))), **options, max_rows=max_rows, once=once
+            )
     rows, width = partitioned.size(columns)
     if rows == 0:
         raise _no_rows()

@@ -8,8 +8,9 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, final
 
 from .._checks.class_columns import FromOne
@@ -270,18 +271,17 @@ def _compute(tasks: list[Any]) -> list[Any]:
 
 
 def _dask_failures() -> tuple[type[BaseException], ...]:
-    failures: list[type[BaseException]] = [CancelledError, OSError]
     try:
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
     except ImportError:
-        return tuple(failures)
-    return (*failures, KilledWorker, FutureCancelledError)
+        return CancelledError, OSError
+    return CancelledError, OSError, KilledWorker, FutureCancelledError
 
 
 def _dask_reason(error: BaseException) -> str:
-    message = str(error).strip().split("\n", 1)[0].rstrip(".")
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    message, name = str(error).strip().split("\n", 1)[0].rstrip("."), type(error).__name__
+    return f"{name}: {message}" if message else name
 
 
 _SCHEMA = "part int, reply binary"
@@ -300,24 +300,24 @@ class Spark(PartitionedFrame):
 
         lists = len(columns.values) == 1 and dict(self.frame.dtypes)[columns.values[0]].startswith("array")
         width = F.size(F.col(quoted(columns.values[0]))) if lists else F.lit(len(columns.values))
-        with _ClearErrors():
+        with _clear_errors():
             rows = self.frame.select(F.spark_partition_id().alias("part"), width.alias("width"))
             row = rows.agg(F.count("*"), F.max("part"), F.max("width")).collect()[0]
         self._few_partitions = int(row[1] or 0) < FAN_IN
         return int(row[0]), max(1, int(row[2] or 1))
 
     def table(self, names: Sequence[str]) -> Any:
-        with _ClearErrors():
+        with _clear_errors():
             return self._chosen(names).toArrow().rename_columns(list(names))
 
     def run(self, task: Task) -> Reply:
         from pyspark.sql import functions as F
 
-        with _ClearErrors():
+        with _clear_errors():
             replies = self._chosen(task.columns.names).mapInArrow(_summing(task), _SCHEMA)
             if not self._few_partitions:
                 block = F.floor(F.col("part") / FAN_IN)
-                replies = replies.groupBy(block).applyInArrow(_merging(), _SCHEMA)
+                replies = replies.groupBy(block).applyInArrow(_merged_table, _SCHEMA)
             rows = replies.collect() if self._few_partitions else replies.toLocalIterator()
             return merge(unpack(bytes(row["reply"])) for row in rows)
 
@@ -342,14 +342,10 @@ def _summing(task: Task) -> Callable[[Iterator[Any]], Iterator[Any]]:
     return partition
 
 
-def _merging() -> Callable[[Any], Any]:
-    """Return the function that makes one reply of several."""
-
-    def together(table: Any) -> Any:
-        reply = merge(unpack(data) for data in table.column("reply").to_pylist())
-        return pyarrow().Table.from_batches([_row(reply.index, reply)])
-
-    return together
+def _merged_table(table: Any) -> Any:
+    """Make one reply of several."""
+    reply = merge(unpack(data) for data in table.column("reply").to_pylist())
+    return pyarrow().Table.from_batches([_row(reply.index, reply)])
 
 
 def _row(index: int, reply: Reply) -> Any:
@@ -358,12 +354,14 @@ def _row(index: int, reply: Reply) -> Any:
                                       names=["part", "reply"])  # fmt: skip
 
 
-class _ClearErrors(AbstractContextManager[None]):
+@contextmanager
+def _clear_errors() -> Iterator[None]:
     """Turn an error of Spark into a few words."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if error is None or not _of_spark(error):
-            return
+    try:
+        yield
+    except BaseException as error:
+        if not any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__):
+            raise
         reason = _spark_reason(str(error))
         hint = "see the log of the executors; more memory for Python, or smaller partitions, often help."
         if "AnalysisException" in type(error).__name__:
@@ -373,16 +371,11 @@ class _ClearErrors(AbstractContextManager[None]):
         raise EngineError(f"Spark did not finish: {reason}.\n\nHint: {hint}") from error
 
 
-def _of_spark(error: BaseException) -> bool:
-    return any(kind.__module__.partition(".")[0] in ("pyspark", "py4j") for kind in type(error).__mro__)
-
-
 def _spark_reason(text: str) -> str:
     """Return the line that says why, without the stack."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("at ")]
     phrases = ("Python worker exited unexpectedly", "ModuleNotFoundError", "SparkContext was shut down", "OutOfMemory")
-    for phrase in phrases:
-        for line in lines:
-            if phrase in line:
-                return line[line.index(phrase) :].split(". ")[0].rstrip(".")
+    for phrase, line in product(phrases, lines):
+        if phrase in line:
+            return line[line.index(phrase) :].split(". ")[0].rstrip(".")
     return (lines[-1] if "Traceback" in text else lines[0] if lines else "it gave no reason").rstrip(".")

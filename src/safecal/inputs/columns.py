@@ -171,11 +171,8 @@ class Stated:
         missing = [name for name, value in parts[form].items() if value is None]
         if len(given_forms) > 1 or missing or len(spreads) > 1:
             rule = "must be stated in one way: mean and std, var or cov; lower, upper and coverage; quantile; or draws"
-            got = (
-                f"no {' and no '.join(missing)}"
-                if missing
-                else " and ".join(given_forms if len(given_forms) > 1 else (spread[0] for spread in spreads))
-            )
+            several = given_forms if len(given_forms) > 1 else [spread[0] for spread in spreads]
+            got = f"no {' and no '.join(missing)}" if missing else " and ".join(several)
             raise fail(FormError, "forecast", rule, got=got)
         if mean:
             return cls(tuple(mean), form, spreads[0])
@@ -209,14 +206,11 @@ def matching(available: Sequence[str], patterns: Sequence[str], argument: str) -
     repeated = [name for name, count in Counter(patterns).items() if count > 1]
     if repeated:
         raise fail(FormError, argument, "must name each column once", got=f"{repeated[0]!r} twice")
-    names = [
-        name
-        for pattern in patterns
-        for name in (
-            [pattern] if pattern in available else [c for c in available if fnmatchcase(c, pattern)] or [pattern]
-        )
-    ]
-    return tuple(dict.fromkeys(names))
+    names: dict[str, None] = {}
+    for pattern in patterns:
+        matches = [] if pattern in available else [column for column in available if fnmatchcase(column, pattern)]
+        names |= dict.fromkeys(matches or [pattern])
+    return tuple(names)
 
 
 def find_columns(
@@ -241,9 +235,8 @@ def find_columns(
     >>> find_columns(["id", "label", "prob"], None, None, None)
     ('label', Stated(values=('prob',), form='y_prob', spread=None, levels=()))
     """
-    given_forms = [
-        name for name, value in (("`--prob`", prob), ("`--logits`", logits), ("a forecast", stated)) if value
-    ]
+    forms = {"`--prob`": prob, "`--logits`": logits, "a forecast": stated}
+    given_forms = [name for name, value in forms.items() if value]
     if len(given_forms) > 1:
         raise FormError(f"{given_forms[0]} and {given_forms[1]} are two forms of one prediction; give one of them.")
     if prob or logits:
@@ -322,12 +315,12 @@ def label_pairs(available: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, .
             outcome = next((candidate for candidate in expected if candidate in available and candidate != name), None)
             if outcome is not None:
                 pairs[form].append((outcome, name))
-    if any(pairs.values()) and not all(pairs.values()):
-        form = "y_prob" if pairs["y_prob"] else "logits"
-        outcomes, values = zip(*pairs[form], strict=True)
-        if len(outcomes) > 1 and len({*outcomes, *values}) == 2 * len(outcomes):
-            return outcomes, values, form
-    return None
+    given_forms = [form for form in pairs if pairs[form]]
+    if len(given_forms) != 1:
+        return None
+    outcomes, values = zip(*pairs[given_forms[0]], strict=True)
+    distinct = len({*outcomes, *values}) == 2 * len(outcomes)
+    return (outcomes, values, given_forms[0]) if len(outcomes) > 1 and distinct else None
 
 
 def check_by_label(columns: Columns) -> Columns:
@@ -384,12 +377,7 @@ def about_columns(error: InputError, columns: Columns, surface: Mapping[str, str
     place = complaint.place
     if surface is SHELL and place is not None and place.startswith("row") and "counting" not in place:
         place = f"{place}, counting from 0"
-    reworded = replace(
-        complaint,
-        argument=column_of.get(complaint.argument) or complaint.argument,
-        rule=said_at(surface, complaint.rule),
-        hint=None if complaint.hint is None else said_at(surface, complaint.hint),
-        place=place,
-        got=None if complaint.got is None else said_at(surface, complaint.got),
-    )
-    return worded(error, reworded)
+    argument = column_of.get(complaint.argument) or complaint.argument
+    parts = {name: getattr(complaint, name) for name in ("rule", "hint", "got")}
+    parts = {name: None if part is None else said_at(surface, part) for name, part in parts.items()}
+    return worded(error, replace(complaint, argument=argument, place=place, **parts))

@@ -30,7 +30,7 @@ from .questions import (
 )
 from .reader import Rows
 from .sources import Source, stamp_of
-from .text_files import count_repeats, hash_text, json_column, json_documents, log_kind
+from .text_files import count_repeats, hash_text, in_blocks, json_column, json_documents, log_kind
 from .tokens import (
     AnswerSurvey,
     Token,
@@ -77,13 +77,7 @@ class _Logs(Source):
     def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
         size = max(1, min(_BATCH_ROWS, _BATCH_VALUES // self._widest))
         wanted = dict.fromkeys(columns)
-        rows: list[Any] = []
-        for row in self._read():
-            rows.append(row)
-            if len(rows) >= size:
-                yield {name: self._column(rows, name) for name in wanted}
-                rows = []
-        if rows:
+        for rows in in_blocks(self._read(), size):
             yield {name: self._column(rows, name) for name in wanted}
 
     def rows(self) -> int | None:

@@ -164,9 +164,7 @@ class Reader:
                 if batch is not None:
                     yield batch
         finally:
-            close = getattr(source, "close", None)
-            if close is not None:  # a database waits for it
-                close()
+            getattr(source, "close", lambda: None)()  # a database waits for it
 
     def batch(self, rows: Rows, *, whole: bool = False) -> Batch | None:
         """Check some rows; others follow unless these are the ``whole``. None where all of them are left out."""
@@ -181,13 +179,8 @@ class Reader:
         spread = side_by_side(spread_columns) if spread_columns else None
         weight = None if columns.sample_weight is None else numbers(rows[columns.sample_weight], columns.sample_weight)
         cluster = None if columns.cluster is None else keys(rows[columns.cluster], columns.cluster)
-        used: dict[Any, Column | None] = {columns.sample_weight: weight, columns.cluster: cluster}
-        used = {
-            **(truth_columns or axis_columns or {columns.y_true: outcome}),
-            **value_columns,
-            **spread_columns,
-            **used,
-        }
+        used: dict[Any, Column | None] = {**(truth_columns or axis_columns or {columns.y_true: outcome})}
+        used |= {**value_columns, **spread_columns, columns.sample_weight: weight, columns.cluster: cluster}
         kept = self._kept({str(name): column for name, column in used.items() if column is not None}, size)
         if kept is not None and not kept.any():
             return None
@@ -220,10 +213,10 @@ class Reader:
         if not columns.of_classes:
             return numbers(rows[columns.y_true], columns.y_true)
         outcome = labels(rows[columns.y_true], columns.y_true, words=self._words)
-        kind = "words" if outcome.values.dtype.kind in "UO" else "numbers"
         if outcome.missing is not None and outcome.missing.all():
             return outcome
-        if self._kind is not None and self._kind != kind:
+        kind = "words" if outcome.values.dtype.kind in "UO" else "numbers"
+        if self._kind not in (None, kind):
             raise fail(LabelError, columns.y_true, "must hold either numbers or words", got="both, in different rows")
         self._kind = kind
         return outcome
@@ -233,18 +226,15 @@ class Reader:
     ) -> Batch:
         """Return the columns beside predictions for every label of every row; labels of a row depend on each other."""
         names = self.columns.labels or self.columns.outcomes
-        groups = {"label": np.tile(np.array(names, dtype=object), len(row))} | {
-            name: np.repeat(c, len(names)) for name, c in by.items()
-        }
+        groups = {"label": np.tile(np.array(names, dtype=object), len(row))}
+        groups |= {name: np.repeat(c, len(names)) for name, c in by.items()}
         label_weight = None if weight is None else np.repeat(weight, len(names))
         return Batch(predictions, label_weight, groups, np.repeat(row, len(names)))
 
     def _kept(self, used: Mapping[str, Column], size: int) -> BoolArray | None:
         """Return which rows have no missing value; None where no row has one."""
         holes = [column.missing for column in used.values() if column.missing is not None]
-        if not holes:
-            return None
-        missing: BoolArray = np.logical_or.reduce(holes)
+        missing: BoolArray = np.logical_or.reduce(holes) if holes else np.zeros(1, dtype=bool)
         if not missing.any():
             return None
         first = int(missing.argmax())

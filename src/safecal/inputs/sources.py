@@ -10,8 +10,10 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, final
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -174,10 +176,8 @@ class _TextSource(Source):
     def __init__(self, name: str, path: str, kind: str, once: bool, separator: str) -> None:
         self.path, self.kind, self._separator = path, kind, separator
         with _clear_errors(name):
-            if kind == "jsonl":
-                columns = text_files.json_header(path, name)
-            else:
-                columns = text_files.csv_header(path, name, self._separator)
+            json = kind == "jsonl"
+            columns = text_files.json_header(path, name) if json else text_files.csv_header(path, name, separator)
         super().__init__(name, columns, once)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Rows]:
@@ -192,7 +192,7 @@ class _TextSource(Source):
         return None
 
     def guess(self) -> int | None:
-        return _guessed_rows(self.path) if self.kind in ("csv", "tsv", "jsonl") else None
+        return _guessed_rows(self.path)
 
     def frame(self) -> Any:
         return polars("rows are written")
@@ -204,17 +204,11 @@ class _ArchiveSource(Source):
         try:
             with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
                 repeated = {key for key in archive.files if archive.files.count(key) > 1}
-                if repeated:
-                    raise FileError(f"{name} holds more than one array {min(repeated)!r}.")
-                self.arrays = {key: archive[key] for key in archive.files}
-        except FileError:
-            raise
-        except (ValueError, OSError, EOFError, KeyError) as error:
+                self.arrays = {} if repeated else {key: archive[key] for key in archive.files}
+        except (ValueError, OSError, EOFError, KeyError, BadZipFile) as error:
             raise FileError(f"{name} cannot be read as .npz: {first_line(error)}.") from error
-        except Exception as error:  # zipfile has errors of its own
-            if type(error).__name__ != "BadZipFile":
-                raise
-            raise FileError(f"{name} cannot be read as .npz: {first_line(error)}.") from error
+        if repeated:
+            raise FileError(f"{name} holds more than one array {min(repeated)!r}.")
         odd = [key for key, array in self.arrays.items() if not isinstance(array, np.ndarray)]
         if odd:
             raise FileError(f"{name} must hold arrays; {odd[0]!r} is not an array, and safecal unpickles nothing.")
@@ -299,13 +293,10 @@ def _kind_by_name(path: str) -> str:
         raise FileError(
             f"the format of {path} is not known by its name.\n\nHint: add `--format csv`, or whichever it is."
         )
-    if kind in ("parquet", "arrow", "npz"):  # their first bytes say otherwise
-        raise FileError(f"{path} is not {_article(kind)} file, whatever its name says; it may be cut short or damaged.")
+    claimed = {"parquet": "a Parquet", "arrow": "an Arrow", "npz": "an .npz"}.get(kind)
+    if claimed is not None:  # its first bytes say otherwise
+        raise FileError(f"{path} is not {claimed} file, whatever its name says; it may be cut short or damaged.")
     return kind
-
-
-def _article(kind: str) -> str:
-    return {"parquet": "a Parquet", "arrow": "an Arrow", "npz": "an .npz"}[kind]
 
 
 def _must_be_text(path: str, name: str, kind: str, separator: str | None) -> None:
@@ -353,10 +344,9 @@ def _guessed_rows(path: str) -> int | None:
 
 def spooled() -> str:
     """Copy standard input to a temporary file, which is removed when the program ends."""
-    if sys.stdin is None:
-        raise FileError("standard input is closed.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
-    if sys.stdin.isatty():
-        raise FileError("standard input is a terminal.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
+    if sys.stdin is None or sys.stdin.isatty():
+        state = "closed" if sys.stdin is None else "a terminal"
+        raise FileError(f"standard input is {state}.\n\nHint: pipe a file into it: `safecal evaluate - < file.csv`.")
     handle, path = tempfile.mkstemp(prefix="safecal-")
     atexit.register(Path(path).unlink, missing_ok=True)
     with os.fdopen(handle, "wb") as file:
@@ -369,19 +359,14 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0].rstrip(".") or type(error).__name__
 
 
-class _clear_errors:
+@contextmanager
+def _clear_errors(name: str) -> Iterator[None]:
     """Turn an error of Polars about a file into one line."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, _: Any) -> None:
-        if error is None:
-            return
+    try:
+        yield
+    except BaseException as error:
         panic = type(error).__name__ == "PanicException"  # Polars met what it holds to be impossible: a damaged file
         ours = isinstance(error, UnicodeError | csv.Error | EOFError)
         if panic or ours or type(error).__module__.startswith("polars"):
-            raise FileError(f"{self.name} cannot be read: {first_line(error)}.") from error
+            raise FileError(f"{name} cannot be read: {first_line(error)}.") from error
+        raise

@@ -12,7 +12,8 @@ import re
 import zipfile
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, Any
+from itertools import islice
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -20,12 +21,13 @@ from .._types import AnyArray
 from ..errors import FileError
 
 __all__ = [
-    "ROWS", "count_repeats", "csv_header", "csv_rows", "hash_text", "json_column", "json_documents", "json_header",
-    "json_objects", "json_rows", "log_kind", "opened",
+    "ROWS", "count_repeats", "csv_header", "csv_rows", "hash_text", "in_blocks", "json_column", "json_documents",
+    "json_header", "json_objects", "json_rows", "log_kind", "opened",
 ]  # fmt: skip
 
 ROWS = 1 << 16  # at a time
 _LONGEST = 1 << 27  # characters of a field
+_T = TypeVar("_T")
 _HEAD = 1 << 16  # characters of a first line that tell what it is
 
 _OPENERS: dict[bytes, Callable[[str], Any]] = {
@@ -56,34 +58,33 @@ def csv_header(path: str, name: str, separator: str) -> list[str]:
     raise FileError(f"{name} is empty.")
 
 
-def csv_rows(
-    path: str, name: str, separator: str, columns: Sequence[str], size: int = ROWS
-) -> Iterator[dict[str, Any]]:
+def in_blocks(rows: Iterator[_T], size: int) -> Iterator[list[_T]]:
+    """Yield so many rows at a time, and at last the rest."""
+    while block := list(islice(rows, size)):
+        yield block
+
+
+def csv_rows(path: str, name: str, separator: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield some columns as text; an empty field is missing."""
     csv.field_size_limit(_LONGEST)
     with opened(path, name) as file:
         reader = csv.reader(file, delimiter=separator, strict=True)
         header = next(row for row in reader if row)
-        places = [header.index(column) for column in columns]
-        rows: list[list[str]] = []
-        for row in reader:
-            if len(row) > len(header):
-                raise FileError(
-                    f"{name} has {len(row)} fields in line {reader.line_num}, and {len(header)} columns in its header."
-                )
-            rows.append(row + [""] * (len(header) - len(row)))
-            if len(rows) >= size:
-                yield _text_columns(rows, places, columns)
-                rows = []
-        if rows:
-            yield _text_columns(rows, places, columns)
+        places = {column: header.index(column) for column in columns}
+        for rows in in_blocks(_filled_up(reader, len(header), name), ROWS):
+            yield {
+                column: np.array([row[place] or None for row in rows], dtype=object) for column, place in places.items()
+            }
 
 
-def _text_columns(rows: list[list[str]], places: list[int], columns: Sequence[str]) -> dict[str, AnyArray]:
-    return {
-        column: np.array([row[place] or None for row in rows], dtype=object)
-        for column, place in zip(columns, places, strict=True)
-    }
+def _filled_up(reader: Any, size: int, name: str) -> Iterator[list[str]]:
+    """Yield rows with an empty field for each that they lack."""
+    for row in reader:
+        if len(row) > size:
+            raise FileError(
+                f"{name} has {len(row)} fields in line {reader.line_num}, and {size} columns in its header."
+            )
+        yield row + [""] * (size - len(row))
 
 
 def json_header(path: str, name: str) -> list[str]:
@@ -94,15 +95,9 @@ def json_header(path: str, name: str) -> list[str]:
     return list(names)
 
 
-def json_rows(path: str, name: str, columns: Sequence[str], size: int = ROWS) -> Iterator[dict[str, Any]]:
+def json_rows(path: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield some columns; a key that a row lacks is missing there."""
-    rows: list[dict[str, Any]] = []
-    for _, row in json_objects(path, name):
-        rows.append(row)
-        if len(rows) >= size:
-            yield {column: json_column([row.get(column) for row in rows]) for column in columns}
-            rows = []
-    if rows:
+    for rows in in_blocks((row for _, row in json_objects(path, name)), ROWS):
         yield {column: json_column([row.get(column) for row in rows]) for column in columns}
 
 

@@ -146,12 +146,12 @@ def _logprob(value: Any, where: str) -> float:
     """Return a log-probability; NaN where there is none."""
     if value is None:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        _refuse(f"must hold log-probabilities that are numbers, not {show(value)}", where)
     try:
-        return float(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
     except OverflowError:
-        _refuse(f"must hold log-probabilities that are numbers, not {show(value)}", where)
+        pass
+    _refuse(f"must hold log-probabilities that are numbers, not {show(value)}", where)
 
 
 def _token(logprob: float, shown: list[float], where: str) -> Token:

@@ -118,21 +118,16 @@ def _odometry(path: str) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray
             f"{path} must have a column of stamps; it has {', '.join(source.columns[:8])}."
             "\n\nHint: `header.stamp.sec` and `header.stamp.nanosec`, or `timestamp` in seconds."
         )
-    columns = [
-        *place,
-        *turn,
-        *cov,
-        *([listed] if listed and not cov else []),
-        *(stamp if len(stamp) == 2 else [stamp_column]),
-    ]
-    parts: dict[str, list[AnyArray]] = {str(column): [] for column in columns}
-    for batch in source.batches([str(column) for column in columns]):
+    lists = [listed] if listed and not cov else []
+    stamps = stamp if len(stamp) == 2 else [str(stamp_column)]
+    parts: dict[str, list[AnyArray]] = {column: [] for column in (*place, *turn, *cov, *lists, *stamps)}
+    for batch in source.batches(list(parts)):
         for column, pieces in parts.items():
             pieces.append(_matrix(batch[column], path) if column == listed else _floats(batch[column], column))
     if not parts[place[0]]:
         raise FileError(f"{path} is empty.")
     values = {column: np.concatenate(pieces) for column, pieces in parts.items()}
-    times = values[stamp[0]] + 1e-9 * values[stamp[1]] if len(stamp) == 2 else values[str(stamp_column)]
+    times = values[stamps[0]] + 1e-9 * values[stamps[1]] if len(stamp) == 2 else values[stamps[0]]
     matrices = None
     if cov:
         matrices = np.stack([values[c] for c in cov], axis=1).reshape(-1, 6, 6)
@@ -178,9 +173,7 @@ def read_covariances(path: str, poses: Trajectory) -> FloatArray:
         separator, skip = _layout(path)
         values = _numbers_of(path, separator, "lines of numbers", skip)
     d = values.shape[-1]
-    if values.ndim == 3 and values.shape in {(n, 3, 3), (n, 6, 6)}:
-        return values
-    if values.ndim == 2 and values.shape in {(3, 3), (6, 6)}:
+    if values.shape in {(n, 3, 3), (n, 6, 6), (3, 3), (6, 6)}:
         return values
     if values.ndim == 2 and d in (10, 37):
         values = _of_stamps(values, path, poses)
@@ -229,10 +222,7 @@ def matched_times(a: FloatArray, b: FloatArray, tolerance: float) -> tuple[Index
 
     Each time of the shorter list is given the nearest of the longer one, as evo does it.
     """
-    if len(b) > len(a):
-        short, long = a, b
-    else:
-        short, long = b, a
+    short, long = (a, b) if len(b) > len(a) else (b, a)
     above = np.clip(np.searchsorted(long, short), 1, len(long) - 1) if len(long) > 1 else np.zeros(len(short), np.intp)
     below = np.maximum(above - 1, 0)
     near = np.where(np.abs(long[below] - short) <= np.abs(long[above] - short), below, above)

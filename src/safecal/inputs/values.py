@@ -41,7 +41,8 @@ def numbers(raw: Any, name: str) -> Column:
     """
     column = _COLUMN_FROM[library(raw)](raw, name)
     values = column.values
-    if (values.dtype.kind == "O" and all(_is_text_or_missing(value) for value in values)) or values.dtype.kind == "U":
+    objects = values.dtype.kind == "O"
+    if values.dtype.kind == "U" or (objects and all(isinstance(value, str) or is_missing(value) for value in values)):
         column = _from_text(column, name)
     elif values.dtype.kind not in "iuf":
         raise not_numbers(name, str(getattr(raw, "dtype", None) or getattr(raw, "type", values.dtype)))
@@ -66,9 +67,7 @@ def labels(raw: Any, name: str, *, words: bool = False) -> Column:
     spelled = None if words or not known_values.size else spelled_labels(known_values)
     if spelled is None:
         return Column(_scattered(known_values.astype(np.str_), column.missing, ""), column.missing)
-    if column.missing is not None and spelled.dtype.kind in "iu":
-        return Column(_scattered(spelled, column.missing, 0), column.missing)
-    return Column(_scattered(spelled, column.missing, np.nan), column.missing)
+    return Column(_scattered(spelled, column.missing, 0 if spelled.dtype.kind in "iu" else np.nan), column.missing)
 
 
 def side_by_side(column_of: Mapping[str, Column]) -> Column:
@@ -107,11 +106,7 @@ def keys(raw: Any, name: str) -> Column:
     column = _COLUMN_FROM[library(raw)](raw, name)
     if column.values.ndim != 1:
         raise fail(ShapeError, name, "must hold one key a row", got="a list", hint="is it the right column?")
-    if column.missing is None:
-        return column
-    objects = column.values.astype(object)
-    objects[column.missing] = None
-    return Column(objects, column.missing)
+    return Column(_with_none(column), column.missing)
 
 
 def feature_column(raw: Any, name: str) -> AnyArray:
@@ -128,6 +123,10 @@ def feature_column(raw: Any, name: str) -> AnyArray:
     column = _COLUMN_FROM[library(raw)](raw, name)
     if column.values.ndim != 1:  # lists: no condition is made of them
         return _objects([tuple(row) for row in column.values.tolist()])
+    return _with_none(column)
+
+
+def _with_none(column: Column) -> AnyArray:
     if column.missing is None:
         return column.values
     objects = column.values.astype(object)
@@ -149,20 +148,14 @@ def from_text(values: AnyArray) -> AnyArray:
             spelled = text.astype("datetime64[us]")
         except ValueError:
             return values
-    if spelled is None:
-        return values
-    if present.all():
-        return spelled
+    if spelled is None or present.all():
+        return values if spelled is None else spelled
     if spelled.dtype.kind == "M":
         return _scattered(spelled, ~present, np.datetime64("NaT"))
     return _scattered(spelled.astype(object), ~present, None)
 
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+)?$")
-
-
-def _is_text_or_missing(value: Any) -> bool:
-    return isinstance(value, str) or is_missing(value)
 
 
 def _filled(column: Column, value: Any) -> AnyArray:
@@ -207,15 +200,12 @@ def _from_text(column: Column, name: str) -> Column:
         bad = np.fromiter((spelled_numbers(np.array([value])) is None for value in text), dtype=bool, count=len(text))
         first = int(bad.argmax())
         row = first if missing is None else int(np.flatnonzero(~missing)[first])
-        raise _no_number(name, text[first], row, (int(bad.sum()), len(column.values)))
+        raise fail(
+            DtypeError, name, "must be a number", got=show(text[first]), place=f"row {row}",
+            count=(int(bad.sum()), len(column.values)),
+            hint="is it the right column? For missing values leave the field empty.",
+        )  # fmt: skip
     return Column(_scattered(spelled, missing, np.nan), missing)
-
-
-def _no_number(name: str, value: Any, row: int, count: tuple[int, int]) -> InputError:
-    hint = "is it the right column? For missing values leave the field empty."
-    return fail(
-        DtypeError, name, "must be a number", got=show(value), place=f"row {row}", count=count, hint=hint
-    )  # fmt: skip
 
 
 def not_numbers(name: str, kind: str) -> InputError:
@@ -304,10 +294,9 @@ def _polars(raw: Any, name: str) -> Column:
         return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
     elif not raw.dtype.is_numeric() and kind not in ("String", "Boolean"):
         raw = raw.cast(pl.String)
-    if raw.dtype.is_numeric() and missing is not None:
-        return Column(raw.fill_null(0).to_numpy(), missing)
-    if str(raw.dtype) == "Boolean" and missing is not None:
-        return Column(raw.fill_null(False).to_numpy(), missing)
+    numeric = raw.dtype.is_numeric()
+    if missing is not None and (numeric or str(raw.dtype) == "Boolean"):
+        return Column(raw.fill_null(0 if numeric else False).to_numpy(), missing)
     return _no_empty_text(Column(raw.to_numpy(), missing))
 
 
@@ -323,8 +312,7 @@ def _spelled_series(raw: Any) -> Any:
     floats = text.cast(pl.Float64, strict=False)
     if floats.null_count() > nulls or text.str.contains(LEADING_ZERO).any():
         return raw
-    for kind in (pl.Int64, pl.UInt64):
-        integers = text.cast(kind, strict=False)
+    for integers in (text.cast(kind, strict=False) for kind in (pl.Int64, pl.UInt64)):
         if integers.null_count() == nulls:
             return integers
     large = floats.abs() > 2**53
@@ -347,14 +335,10 @@ def _arrow(raw: Any, name: str) -> Column:
         return _matrix(_with_nan(flat).values, lengths, missing, name)
     if kind == "null":
         return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
-    if kind.startswith("decimal"):
-        raw = raw.cast(pa.string())  # read as text each is the nearest float, and whole numbers stay apart
-    elif kind.startswith(("date", "time", "timestamp", "duration")):
-        raw = raw.cast(pa.string())
-    elif missing is not None and kind.startswith(("int", "uint")):
-        raw = pc.fill_null(raw, 0)
-    elif missing is not None and kind == "bool":
-        raw = pc.fill_null(raw, False)
+    if kind.startswith(("decimal", "date", "time", "duration")):
+        raw = raw.cast(pa.string())  # read as text a decimal is the nearest float, and whole numbers stay apart
+    elif missing is not None and kind.startswith(("int", "uint", "bool")):
+        raw = pc.fill_null(raw, False if kind == "bool" else 0)
     return _no_empty_text(Column(np.asarray(raw.to_numpy(zero_copy_only=False)), missing))
 
 

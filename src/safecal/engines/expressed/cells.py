@@ -283,8 +283,7 @@ def _based(frame: Any, weighted: bool, classes: bool) -> Any:
     """Add the columns of `BASE` but the number of rows, which every query counts; mistakes of states are 0."""
     nw = language()
     one = nw.lit(1.0)
-    w = nw.col("weight") if weighted else one
-    frame = frame.with_columns(root=nw.col("varentropy").sqrt(), c_weight=w)
+    frame = frame.with_columns(root=nw.col("varentropy").sqrt(), c_weight=nw.col("weight") if weighted else one)
     w1, we, all_rows = nw.col("w1"), nw.col("we"), nw.col("c_weight")
     return frame.with_columns(
         c_excess=we,
@@ -322,9 +321,8 @@ def add_cluster_columns(frame: Any, weighted: bool, classes: bool) -> tuple[Any,
     w, odds = nw.col("w1"), nw.col("odds")
     if classes:
         t = nw.col("m_small") / nw.col("m_large")  # exp(-L)
-        powers = dict(zip(("t0", "t1", "t2"), (t.sqrt(), t, t * t), strict=True))
         assert NEAR == (0.5, 1.0, 2.0)
-        frame = frame.with_columns(**powers)
+        frame = frame.with_columns(t0=t.sqrt(), t1=t, t2=t * t)
         frame = frame.with_columns(**{f"q{k}": nw.col(f"t{k}") / (1.0 + nw.col(f"t{k}")) for k in range(3)})
         frame = frame.with_columns(**{f"mean{k}": odds * nw.col(f"q{k}") for k in range(3)})
         spread = {f"var{k}": nw.col(f"mean{k}") * (odds * (1.0 - nw.col(f"q{k}"))) for k in _FAR}

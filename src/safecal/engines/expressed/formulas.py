@@ -11,6 +11,7 @@ the edge of their range, are made from those that every engine has.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -104,20 +105,22 @@ class Flagged:
                 raise self.naming
             count = int(result[rule.name][0] or 0)
             if count:
-                ends = [result[f"{rule.name}_{end}"][0] for end in ("min", "max")]
-                raise _counted(rule.check, np.array(ends), (count, n))
+                ends = np.array([result[f"{rule.name}_{end}"][0] for end in ("min", "max")])
+                error = _refusal(partial(rule.check, ends), (count, n))
+                assert error is not None, f"an engine and the core disagree about {ends}"
+                raise error
         if self.naming is not None:
             raise self.naming
 
 
-def _counted(check: Callable[[AnyArray], Any], values: AnyArray, count: tuple[int, int] | None) -> InputError:
-    """Return the error of a check, with the rows that the engine counted."""
+def _refusal(check: Callable[[], Any], count: tuple[int, int] | None = None) -> InputError | None:
+    """Return the error of a check, if there is one, with the rows that the engine counted."""
     try:
-        check(values)
+        check()
     except InputError as error:
         c = error.complaint
         return fail(type(error), c.argument, c.rule, got=c.got, count=count, hint=c.hint)
-    raise AssertionError(f"an engine and the core disagree about {values}")
+    return None
 
 
 def _numeric(schema: Any, name: str) -> Any:
@@ -169,12 +172,11 @@ def flag(frame: Any, columns: Columns) -> Flagged:
     }
     frame = frame.with_columns(**filled)
     broken = {rule.name: rule.broken for rule in rules if rule.broken is not None}
-    frame = frame.with_columns(**broken) if broken else frame
     named: dict[str, Any] = {
         "outcome": columns.y_true, "value": columns.values[0], "spread": columns.spread and columns.spread[1],
         "weight": columns.sample_weight, "cluster": columns.cluster,
     }  # fmt: skip
-    return Flagged(frame, rules, fills, naming, named)
+    return Flagged(frame.with_columns(**broken) if broken else frame, rules, fills, naming, named)
 
 
 def _missing(column: Any, number: bool) -> Any:
@@ -212,12 +214,7 @@ def _naming(frame: Any, column: Any, columns: Columns) -> InputError | None:
         labels = np.sort(labels.astype(np.int64))  # as they were typed, before they became floats
     if not labels.size:
         return None
-    try:
-        binary_outcomes(labels, len(labels), columns.form, columns.pos_label, whole=True)
-    except InputError as error:
-        c = error.complaint
-        return fail(type(error), c.argument, c.rule, got=c.got, hint=c.hint)
-    return None
+    return _refusal(partial(binary_outcomes, labels, len(labels), columns.form, columns.pos_label, whole=True))
 
 
 def _class_rules(form: str, plain: bool) -> tuple[ColumnRule, ...]:
@@ -300,13 +297,8 @@ def _odds_from_probability(frame: Any) -> Any:
     )
     m = nw.col("m_small")
     frame = frame.with_columns(certain=m == 0.0, divisor=nw.when(m < _TINY).then(nw.lit(1.0)).otherwise(m))
+    ratio = nw.col("ratio")
     frame = frame.with_columns(ratio=nw.col("contrast") / nw.col("divisor"))
-    return _log_odds(frame)
-
-
-def _log_odds(frame: Any) -> Any:
-    nw = language()
-    m, ratio = nw.col("m_small"), nw.col("ratio")
     tiny = (m < _TINY) & (m > 0.0)
     frame = frame.with_columns(
         whole=1.0 + ratio,

@@ -316,15 +316,13 @@ def summary(y_true: Any, logits: Any, *, ignore_index: int | None = None, chunk:
     if logits.shape[-1] == 2:
         brier = brier / 2.0  # two classes: the binary definition
     columns = {
-        "n": counted, "n_impossible": impossible, "weight2": possible, "sum_excess": e, "sum_excess2_weight2": e * e,
-        "sum_excess3_weight3": e * e * e, "sum_varentropy": v, "sum_third_cumulant_weight3": k3, "sum_entropy": h,
-        "sum_confidence": confidence, "sum_correct": correct.bool() & counted, "sum_brier": brier,
+        "n": counted, "impossible": impossible, "excess": e, "excess2": e * e, "excess3": e * e * e, "varentropy": v,
+        "third_cumulant": k3, "entropy": h, "confidence": confidence, "correct": correct.bool() & counted,
+        "brier": brier,
     }  # fmt: skip
     totals = torch.stack([column.sum(dtype=torch.float64) for column in columns.values()]).tolist()
-    sums = {name: np.array([value]) for name, value in zip(columns, totals, strict=True)}
-    sums |= {"weight_impossible": sums["n_impossible"], "weight3": sums["weight2"]}
-    sums |= {"sum_predicted": sums["sum_confidence"], "sum_observed": sums["sum_correct"]}
-    return summaries(completed(sums))[0]
+    sums = dict(zip(columns, totals, strict=True))
+    return _summary(sums | {"predicted": sums["confidence"], "observed": sums["correct"]}, sums["n"])
 
 
 def binary_summary(y_true: Any, y_prob: Any = None, *, logits: Any = None) -> Summary:
@@ -378,8 +376,8 @@ def _sums_of_blocks(y: Any, values: Any, logits: bool) -> dict[str, float]:
     return totals | {"mislabelled": totals["bad"]}
 
 
-def _summary(sums: dict[str, float], n: int) -> Summary:
-    named = {
+def _summary(sums: dict[str, float], n: float) -> Summary:
+    named: dict[str, float] = {
         "n": n, "n_impossible": sums["impossible"], "weight_impossible": sums["impossible"],
         "weight2": n - sums["impossible"], "weight3": n - sums["impossible"], "sum_excess": sums["excess"],
         "sum_excess2_weight2": sums["excess2"], "sum_excess3_weight3": sums["excess3"],
