@@ -38,47 +38,6 @@ _NO_CLASS = (".pred_class", ".pred_lower", ".pred_upper", ".pred_time")
 class Columns:
     """Which columns of a table hold what.
 
-    Attributes
-    ----------
-    y_true : str or None
-        What happened; the true state for Gaussians. None where only predictions are read.
-    values : tuple of str
-        Probabilities or logits: one column for two classes, one a class for more, or a single column of lists. For
-        Gaussians the mean; for intervals their two ends; quantiles; draws.
-    form : {"y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble", "bounded"}
-        What ``values`` are.
-    spread : tuple of str or None
-        For Gaussians ``"std"``, ``"var"`` or ``"cov"``, then the columns: one a component; or those of the
-        covariance matrix row by row, those of its lower triangle row by row, or one column of lists.
-    by : tuple of str
-        The columns to group by.
-    cluster, sample_weight : str or None
-        The columns of clusters and of weights.
-    pos_label : object
-        The label of the positive class, for one column.
-    labels : tuple or None
-        The names of the classes, in the order of the columns.
-    clip : float or None
-        As in `evaluate`.
-    drop_missing : bool
-        Whether rows with missing values are left out, and counted, instead of refused.
-    features : tuple of str
-        The columns in which slices are looked for.
-    outcomes : tuple of str
-        Where a row has several labels: the column of what happened for each, instead of ``y_true``.
-    levels : tuple of float
-        The level of intervals, or those of quantiles.
-    choices : str or None
-        The column of how many choices each row has, where rows have different numbers of them.
-    notes : tuple of str
-        Remarks that every result carries.
-    grid : Grid or None
-        The steps in which people or models said how sure they were, if they used steps.
-    axes : tuple of str
-        Where a state has several components: the column of what happened of each, instead of ``y_true``.
-    vocabulary : int or None
-        How many tokens a language model knows, where ``values`` are lists of the most likely ones.
-
     Examples
     --------
     >>> from safecal.inputs.columns import Columns
@@ -86,25 +45,29 @@ class Columns:
     ('outcome', 'p', 'site')
     """
 
-    y_true: str | None
+    y_true: str | None  # what happened; the true state for Gaussians. None where only predictions are read
+    # Probabilities or logits: one column for two classes, one a class for more, or a single column of lists. For
+    # Gaussians the mean; for intervals their two ends; quantiles; draws; lists of the most likely log-probabilities.
     values: tuple[str, ...]
-    form: str
+    form: str  # of the values: "y_prob", "logits", "gaussian", "intervals", "quantiles", "ensemble" or "bounded"
+    # For Gaussians "std", "var" or "cov", then the columns: one a component; or those of the covariance matrix row by
+    # row, those of its lower triangle row by row, or one column of lists.
     spread: tuple[str, ...] | None = None
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()  # to group by
     cluster: str | None = None
     sample_weight: str | None = None
-    pos_label: Any = None
-    labels: tuple[Any, ...] | None = None
-    clip: float | None = None
-    drop_missing: bool = False
-    features: tuple[str, ...] = ()
-    outcomes: tuple[str, ...] = ()
-    choices: str | None = None
-    notes: tuple[str, ...] = ()
-    levels: tuple[float, ...] = ()
-    grid: Grid | None = None
-    axes: tuple[str, ...] = ()
-    vocabulary: int | None = None
+    pos_label: Any = None  # of the positive class, for one column
+    labels: tuple[Any, ...] | None = None  # the names of the classes, in the order of the columns
+    clip: float | None = None  # as in `evaluate`
+    drop_missing: bool = False  # whether rows with missing values are left out, and counted, instead of refused
+    features: tuple[str, ...] = ()  # in which slices are looked for
+    outcomes: tuple[str, ...] = ()  # where a row has several labels: what happened for each, instead of `y_true`
+    choices: str | None = None  # how many choices each row has, where rows have different numbers of them
+    notes: tuple[str, ...] = ()  # that every result carries
+    levels: tuple[float, ...] = ()  # of intervals, or of quantiles
+    grid: Grid | None = None  # the steps in which people or models said how sure they were, if they used steps
+    axes: tuple[str, ...] = ()  # where a state has several components: what happened of each, instead of `y_true`
+    vocabulary: int | None = None  # how many tokens a language model knows, of which the most likely ones are listed
 
     @property
     def of_classes(self) -> bool:

@@ -3,6 +3,10 @@
 One lazy pipeline of expressions: checks, the log-odds, the row formulas, the bin and the cell of each row. A dataframe
 engine sums it by its cells, once more by group, by cluster, by both, and by cluster and coarse cell; nothing but sums
 leaves it.
+
+``language``  what expressions are written in: narwhals, or SQL
+``formulas``  which rows break a rule, and the row formulas of the others
+``cells``     what each row adds, and to which sum
 """
 
 import math
