@@ -170,17 +170,18 @@ class Reader:
         """Check some rows; others follow unless these are the ``whole``. None where all of them are left out."""
         columns = self.columns
         size = _size(rows)
-        truth_columns = {name: truths(rows[name], name) for name in columns.outcomes}
-        axis_columns = {name: numbers(rows[name], name) for name in columns.axes}
-        outcome = side_by_side(truth_columns or axis_columns) if truth_columns or axis_columns else self._outcome(rows)
+        outcome_columns = {name: truths(rows[name], name) for name in columns.outcomes}
+        outcome_columns |= {name: numbers(rows[name], name) for name in columns.axes}
+        outcome = side_by_side(outcome_columns) if outcome_columns else self._outcome(rows)
         value_columns = {name: numbers(rows[name], name) for name in columns.values}
         values = side_by_side(value_columns)
         spread_columns = {name: numbers(rows[name], name) for name in (columns.spread or ())[1:]}
         spread = side_by_side(spread_columns) if spread_columns else None
         weight = None if columns.sample_weight is None else numbers(rows[columns.sample_weight], columns.sample_weight)
         cluster = None if columns.cluster is None else keys(rows[columns.cluster], columns.cluster)
-        used: dict[Any, Column | None] = {**(truth_columns or axis_columns or {columns.y_true: outcome})}
-        used |= {**value_columns, **spread_columns, columns.sample_weight: weight, columns.cluster: cluster}
+        used: dict[Any, Column | None] = {**outcome_columns} if outcome_columns else {columns.y_true: outcome}
+        used |= value_columns | spread_columns
+        used |= {columns.sample_weight: weight, columns.cluster: cluster}
         kept = self._kept({str(name): column for name, column in used.items() if column is not None}, size)
         if kept is not None and not kept.any():
             return None
