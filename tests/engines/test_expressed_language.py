@@ -64,12 +64,39 @@ def test_steps_are_nested_a_few_at_a_time() -> None:
     frame = SqlFrame(Rows(), ("p",))
     with in_sql(frame):
         nw = language()
-        for k in range(9):
-            frame = frame.with_columns(**{f"q{k}": nw.col("p") + float(k)})
-    assert [frame.text.count(f"(`p` + {k}.0D) AS `q{k}`") for k in range(9)] == [1] * 9
+        frame = frame.with_columns(q0=nw.col("p") + 0.0)
+        for k in range(1, 9):  # each is read twice, so that no step can be written into the next
+            before = nw.col(f"q{k - 1}")
+            frame = frame.with_columns(**{f"q{k}": before * before + float(k)})
+    assert [frame.text.count(f"+ {k}.0D) AS `q{k}`") for k in range(9)] == [1] * 9
     assert frame.text.count(" AS (SELECT") == 3
     assert frame.text.count("FROM (SELECT") == 6
     assert frame.text.endswith(f"SELECT * FROM {frame.last}")
+
+
+def test_a_step_is_written_into_the_next_where_nothing_is_computed_twice() -> None:
+    frame = SqlFrame(Rows(), ("p",))
+    with in_sql(frame):
+        nw = language()
+        once = frame.with_columns(q=nw.col("p") + 1.0, one=nw.lit(1.0)).select(r=nw.col("q") * nw.col("p"))
+        plain = frame.with_columns(q=nw.col("p"), one=nw.lit(1.0))
+        plain = plain.select(r=nw.col("q") * nw.col("q") + nw.col("one") * nw.col("one"))
+        twice = frame.with_columns(q=nw.col("p") + 1.0).select(r=nw.col("q") * nw.col("q"))
+        summed = frame.with_columns(q=nw.col("p").floor()).group_by("q").agg(nw.col("p").sum().alias("s"))
+        both = frame.with_columns(q=nw.col("p") + 1.0)
+        both = nw.concat([both.select("q"), both.select("q")], how="vertical")
+    assert "SELECT ((`p` + 1.0D) * `p`) AS `r` FROM {rows}" in once.text
+    assert "SELECT ((`p` * `p`) + (1.0D * 1.0D)) AS `r` FROM {rows}" in plain.text
+    assert "SELECT (`q` * `q`) AS `r` FROM (SELECT (`p` + 1.0D) AS `q` FROM {rows})" in twice.text
+    assert "floor(`p`) AS `q`" in summed.text
+    assert "GROUP BY `q`" in summed.text
+    assert both.text.count("(`p` + 1.0D)") == 1
+
+
+def test_powers_of_two_are_shifted() -> None:
+    assert "(CAST(shiftleft(1L, CAST(`p` AS INT)) AS DOUBLE) * 0.00390625D)" in in_text(
+        lambda nw: nw.power_of_two(nw.col("p"), -8)
+    )
 
 
 def test_columns_that_no_later_step_reads_are_left_out() -> None:
@@ -77,11 +104,12 @@ def test_columns_that_no_later_step_reads_are_left_out() -> None:
     with in_sql(frame):
         nw = language()
         frame = frame.with_columns(a=nw.col("p") + 1.0, b=nw.col("y") * 2.0, c=nw.col("odd `name` {x}"))
-        frame = frame.with_columns(d=nw.col("a") + nw.col("c"))
+        frame = frame.with_columns(d=nw.col("a") * nw.col("a") + nw.col("c"))
         summed = frame.group_by("y").agg(nw.col("d").sum().alias("d"))
         kept = frame.filter(nw.col("d") > 0.0)
     assert "AS `b`" not in summed.text
     assert "(`p` + 1.0D) AS `a`" in summed.text
+    assert "((`a` * `a`) + `c`)" in summed.text
     assert "`odd ``name`` {{x}}` AS `c`" in summed.text
     assert summed.columns == ("y", "d")
     assert "AS `b`" in kept.text  # whoever reads a row reads all of it

@@ -133,7 +133,8 @@ def add_coarse_spread(frame: Any) -> Any:
 def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
     """Add ``cell``, of the log-odds, with its ``corner`` and ``middle``; ``last`` is the one that has no end.
 
-    Each octave begins a ``hair`` earlier. It is searched for: a logarithm and a power cost an engine much more.
+    Each octave begins a ``hair`` earlier. It is searched for: a logarithm and a power cost an engine much more. So is
+    its power of two, where an engine cannot shift.
     """
     nw = language()
     first, end = (edge * (1.0 - 0.5 * hair) for edge in (_FIRST, _LAST))
@@ -142,9 +143,12 @@ def _odds(frame: Any, per_octave: int, hair: float = 0.0) -> Any:
     octaves = range(int(math.log2(_FIRST)), int(math.log2(_LAST)) + 1)
     starts = [2.0**k * (1.0 - 0.5 * hair) for k in octaves]
     bounded = nw.col("bounded")
-    frame = frame.with_columns(
-        octave=_search(bounded, starts), power=_search(bounded, starts, [2.0**k for k in octaves])
-    )
+    octave = _search(bounded, starts)
+    if hasattr(nw, "power_of_two"):
+        frame = frame.with_columns(octave=octave)
+        frame = frame.with_columns(power=nw.power_of_two(nw.col("octave"), octaves[0]))
+    else:
+        frame = frame.with_columns(octave=octave, power=_search(bounded, starts, [2.0**k for k in octaves]))
     power, part = nw.col("power"), 1.0 / per_octave
     digits = bounded / power + (hair - 1.0)
     frame = frame.with_columns(step=(digits * float(per_octave)).floor().cast(nw.Float64))

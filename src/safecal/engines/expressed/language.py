@@ -29,6 +29,7 @@ __all__ = [
 
 _SOURCE = re.compile(r"FROM (s[0-9a-f]{16})\b")
 _COLUMN = re.compile(r"`((?:[^`]|``)*)`")
+_PLAIN = re.compile(rf"{_COLUMN.pattern}|-?[\d.e+-]+D")  # a column or a number, which costs nothing to have twice
 _DEEPEST = 4  # steps that are nested in each other
 
 _SQL: ContextVar[bool] = ContextVar("sql", default=False)
@@ -52,6 +53,10 @@ def language() -> Any:
 def quoted(name: str) -> str:
     """Return the name of a column as Spark reads it: dots and marks in it mean nothing."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _unquoted(name: str) -> str:
+    return name.replace("``", "`")
 
 
 def _text(value: Any) -> str:
@@ -170,6 +175,10 @@ class _SqlLanguage:
     def len(self) -> Sql:
         return Sql("count(*)", "len")
 
+    def power_of_two(self, whole: Sql, first: int) -> Sql:
+        """Return ``2.0 ** (first + whole)`` for a whole number that is not below 0; narwhals has no such word."""
+        return Sql(f"(CAST(shiftleft(1L, CAST({whole.text} AS INT)) AS DOUBLE) * {2.0**first!r}D)", whole.name)
+
     def when(self, condition: Sql) -> _When:
         return _When(condition)
 
@@ -188,16 +197,41 @@ class _Step(NamedTuple):
     source: str = ""
     clauses: str = ""
 
-    def text(self, wanted: set[str] | None) -> tuple[str, set[str] | None]:
-        """Return its text for the columns that are wanted, None being all, and the columns that it reads itself."""
+    @property
+    def text(self) -> str:
+        """The step as SQL."""
         if not self.selected:
-            return self.query, None
-        kept = [(name, text) for name, text in self.selected if wanted is None or name in wanted] or self.selected[:1]
-        listed = ", ".join(f"{text} AS {quoted(name)}" for name, text in kept)
-        read = {
-            name.replace("``", "`") for name in _COLUMN.findall(" ".join((*(text for _, text in kept), self.clauses)))
-        }
-        return f"SELECT {_braced(listed)} FROM {self.source}{_braced(self.clauses)}", read
+            return self.query
+        listed = ", ".join(f"{text} AS {quoted(name)}" for name, text in self.selected)
+        return f"SELECT {_braced(listed)} FROM {self.source}{_braced(self.clauses)}"
+
+    @property
+    def read(self) -> Counter[str] | None:
+        """How often it reads each column of the step before; None where it reads all of them."""
+        if not self.selected:
+            return None
+        return Counter(map(_unquoted, _COLUMN.findall(" ".join((*(text for _, text in self.selected), self.clauses)))))
+
+    def kept(self, wanted: set[str] | None) -> "_Step":
+        """Return it with the columns that are wanted alone; None is all of them."""
+        kept = tuple((name, text) for name, text in self.selected if wanted is None or name in wanted)
+        return self._replace(selected=kept or self.selected[:1])
+
+    def after(self, before: "_Step") -> "_Step | None":
+        """Return this step with the one before written into it; None where something would be computed twice."""
+        read, grouped = self.read, set(map(_unquoted, _COLUMN.findall(self.clauses)))
+        if read is None or not before.selected or before.clauses:
+            return None
+        made = {name: text for name, text in before.selected if not _PLAIN.fullmatch(text)}
+        if any(name in made and (times > 1 or name in grouped) for name, times in read.items()):
+            return None
+        columns = dict(before.selected)
+
+        def written(text: str) -> str:
+            return _COLUMN.sub(lambda name: columns[_unquoted(name[1])], text)
+
+        selected = tuple((name, written(text)) for name, text in self.selected)
+        return _Step("", selected, before.source, written(self.clauses))
 
 
 @final
@@ -205,7 +239,8 @@ class SqlFrame:
     """A query over a Spark DataFrame, in steps that follow each other.
 
     Spark goes through the whole query once for each step that has a name, and is slow to read deeply nested ones. So a
-    step that only the next one reads is nested in it, a few at a time. A column that no later step reads is left out.
+    step that only the next one reads is written into it, where nothing is computed twice then, or else nested in it, a
+    few at a time. A column that no later step reads is left out.
 
     Parameters
     ----------
@@ -225,20 +260,29 @@ class SqlFrame:
         """Return a query with one more step."""
         frame = object.__new__(SqlFrame)
         frame.frame, frame.columns = self.frame, columns
-        frame.last = "s" + hashlib.sha256(step.text(None)[0].encode()).hexdigest()[:16]
+        frame.last = "s" + hashlib.sha256(step.text.encode()).hexdigest()[:16]
         frame.steps = {**(self.steps if steps is None else steps), frame.last: step}
         return frame
 
     def _texts(self) -> dict[str, str]:
-        """Return the text of each step, with the columns that later ones read."""
-        texts: dict[str, str] = {}
+        """Return the text of each step that is left, with the columns that later ones read."""
+        kept: dict[str, _Step] = {}
         wanted: dict[str, set[str] | None] = {self.last: None}
         for name, step in reversed(self.steps.items()):
-            texts[name], read = step.text(wanted[name])
-            for source in _SOURCE.findall(texts[name]):
+            kept[name] = step.kept(wanted[name]) if step.selected else step
+            read = kept[name].read
+            for source in _SOURCE.findall(kept[name].text):
                 before = wanted.get(source, set())
-                wanted[source] = None if before is None or read is None else before | read
-        return dict(reversed(texts.items()))
+                wanted[source] = None if before is None or read is None else before | read.keys()
+        readers = Counter(source for step in kept.values() for source in _SOURCE.findall(step.text))
+        steps: dict[str, _Step] = {}
+        for name, step in reversed(kept.items()):
+            before_it = steps.get(step.source) if readers[step.source] == 1 else None
+            joined = None if before_it is None else step.after(before_it)
+            if joined is not None:
+                del steps[step.source]
+            steps[name] = joined or step
+        return {name: step.text for name, step in steps.items()}
 
     @property
     def text(self) -> str:
