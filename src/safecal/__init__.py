@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
+    from .judge import evaluate
     from .judge.baseline import Baseline
     from .judge.comparison import Comparison, Difference, SideBySide
     from .judge.consistency import Consistency, assess_consistency
     from .judge.diagnosis import Diagnosis
     from .judge.evaluation import Evaluation
-    from .judge.front_door import evaluate
     from .judge.groups import GroupVerdict, TooSmall
     from .judge.paired import compare
     from .judge.places import Place
@@ -106,7 +106,7 @@ _HOMES = {
     "ece": "metrics",
     "ensemble": "families.ensemble",
     "esce": "metrics",
-    "evaluate": "judge.front_door",
+    "evaluate": "judge",
     "find_slices": "slices.front_door",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixtures",

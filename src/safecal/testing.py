@@ -13,7 +13,7 @@ from ._types import ArrayLike, Labels
 from .errors import UnavailableError
 from .families.classifier import predictions_of
 from .families.predictions import Predictions
-from .judge.front_door import evaluate_predictions
+from .judge.evaluation import evaluate_predictions
 from .judge.verdict import SAFE
 from .options import EvaluateOptions
 

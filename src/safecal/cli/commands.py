@@ -19,8 +19,8 @@ from ..errors import InputError
 from ..families.predictions import family_named
 from ..files import write_atomically
 from ..inputs.columns import Columns
+from ..judge import evaluate
 from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate
 from ..judge.verdict import SAFE, UNSAFE
 from ..visible import visible
 from .options import LIMITS, RULES, limit_options

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from .._checks.message import in_options
 from ..families.predictions import family_named
 from ..judge.baseline import WORSE, Baseline
-from ..judge.display import inference_rows, look_rows, metric_rows, number, with_ends
+from ..judge.decision import smaller_end
+from ..judge.display import forecast_rows, inference_rows, look_rows, metric_rows, number, with_ends
 from ..judge.evaluation import Evaluation
-from ..judge.forecast_display import forecast_rows
-from ..judge.joint_verdicts import smaller_end
 from ..judge.places import place_rows
 from ..judge.verdict import SAFE
 from ..visible import shortened, visible

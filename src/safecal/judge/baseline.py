@@ -24,8 +24,8 @@ from ..inference.mistakes import Mistakes
 from ..inference.results import Interval
 from ..inference.sum_bounds import bounds_by_key, clustered_bounds
 from ..visible import visible
+from .decision import smaller_end
 from .evaluation import Evaluation
-from .joint_verdicts import smaller_end
 from .places import Place
 
 __all__ = ["NOT_WORSE", "UNCLEAR", "WORSE", "Baseline", "Change"]

@@ -19,8 +19,7 @@ from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
 from ..families.classifier import predictions_of
 from ..families.predictions import Predictions
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions
 from .affine import Affine, Vector
 from .base import FitRows, Grouping, Map

@@ -15,8 +15,7 @@ from ..._checks.message import fail, show
 from ..._types import AnyArray, FloatArray
 from ...errors import OptionError
 from ...families.predictions import Predictions, classifier
-from ...judge.evaluation import Evaluation
-from ...judge.front_door import evaluate_predictions
+from ...judge.evaluation import Evaluation, evaluate_predictions
 from ...options import EvaluateOptions
 from .cache import resume
 from .data import UnreachableError, open_rows
