@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from .judge.paired import compare
     from .judge.places import Place
     from .judge.planning import RowsNeeded, rows_needed
-    from .judge.reliability import Reliability, assess_reliability
+    from .judge.reliability import Reliability
+    from .judge.row_reliability import assess_reliability
     from .judge.verdict import Verdict
     from .maps import recalibrate
     from .maps.temperature import SafeTemperature, Temperature
@@ -94,7 +95,7 @@ _HOMES = {
     "TooSmall": "judge.groups",
     "Verdict": "judge.verdict",
     "assess_consistency": "judge.consistency",
-    "assess_reliability": "judge.reliability",
+    "assess_reliability": "judge.row_reliability",
     "bernoulli": "families.bernoulli",
     "brier": "metrics",
     "calibration_test": "inference.calibration",

@@ -29,7 +29,8 @@ from .decision import deciding, joint_group, joint_verdict, judge, smaller_end
 from .display import evaluation_text
 from .groups import GroupVerdict, group_verdict
 from .readings import DERIVED, FIELDS, Readings, check
-from .reliability import Reliability, assess_reliability, tells_reliability
+from .reliability import Reliability, tells_reliability
+from .row_reliability import assess_reliability
 from .verdict import Verdict
 
 if TYPE_CHECKING:
