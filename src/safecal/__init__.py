@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
+    from .slices import find_slices
     from .slices.conditions import Condition
     from .slices.estimation import Reach
-    from .slices.front_door import find_slices
     from .slices.results import Slice, Slices
 
     __version__: str
@@ -108,7 +108,7 @@ _HOMES = {
     "ensemble": "families.ensemble",
     "esce": "metrics",
     "evaluate": "judge",
-    "find_slices": "slices.front_door",
+    "find_slices": "slices",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixtures",
     "implied_temperature": "inference.bounds",

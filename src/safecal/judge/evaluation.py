@@ -23,7 +23,7 @@ from ..inference.local import Local
 from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..options import LimitOptions, Limits
-from ..slices.front_door import find_slices
+from ..slices import find_slices
 from ..slices.results import Slices
 from .decision import deciding, joint_group, joint_verdict, judge, smaller_end
 from .display import evaluation_text

@@ -26,7 +26,7 @@ from ..families.predictions import Predictions
 from .conditions import Condition, Operator
 from .features import Feature, Unreadable
 
-__all__ = ["BEAM", "BINS", "KEPT", "Coded", "Search", "code_feature", "tells_the_outcome"]
+__all__ = ["BEAM", "BINS", "DRAWN", "KEPT", "Coded", "Search", "code_feature", "tells_the_outcome"]
 
 # Of the codes of a feature.
 BINS = 32  # values that are told apart, at most
@@ -42,6 +42,7 @@ _MOST_CLASSES = 10_000
 _COUNTED = 10_000  # rows whose announced mistakes are counted
 _FEWEST_ROWS = 40  # below which a feature of many values tells all outcomes by chance
 # Of the search.
+DRAWN = 1_000_000  # rows that are searched, of both halves
 BEAM = 20  # slices that are extended in each step
 KEPT = 3  # candidates of a half
 _COMMON = 1.0  # excess over variance that one temperature may explain; impossible outcomes make it larger
