@@ -142,7 +142,7 @@ def find_slices(
         drawn_features = read_features | {name: x._replace(values=x.values[drawn]) for name, x in readable.items()}
     options = SearchOptions(depth, min_share, level, direction, progress)
     candidates = Candidates(options, drawn_predictions, drawn_weight, second[drawn], drawn_features)
-    numbers = candidates.numbers(readable, second)
+    numbers = number_rows(candidates.conditions, readable, second)
     return candidates.slices(Tally.of_checked(predictions, None, weight, numbers, cluster))
 
 
@@ -223,21 +223,7 @@ class SearchOptions:
 
 @final
 class Candidates:
-    """The best conditions of each half.
-
-    Parameters
-    ----------
-    options : SearchOptions
-        Those of the search.
-    predictions : Predictions
-        Rows that were drawn.
-    weight : ndarray or None
-        Their weights.
-    second : ndarray of bool
-        Which of them are in the second half.
-    features : mapping of names to Feature or Unreadable
-        Their features, or why one cannot be read.
-    """
+    """The best conditions of each half, by rows that were drawn: ``second`` tells which are in the second half."""
 
     def __init__(
         self, options: SearchOptions, predictions: Predictions, weight: AnyArray | None, second: BoolArray,
@@ -287,17 +273,13 @@ class Candidates:
                 self.options.progress(done / steps)
 
         halves: list[list[tuple[Condition, ...]]] = []
+        sign = 1.0 if self.options.over else -1.0
         for half in (~second, second):
             rows = np.flatnonzero(half)
-            sign = 1.0 if self.options.over else -1.0
             search = Search(self._columns, rows, sign * excess[rows], variance[rows], self._fewest)
             halves.append([] if self.interrupted else search.best(depth, step))
             self.interrupted |= search.interrupted
         return halves
-
-    def numbers(self, features: Mapping[str, Feature], second: BoolArray) -> AnyArray:
-        """Number rows by their half and by the slices they lie in."""
-        return number_rows(self.conditions, features, second)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -308,15 +290,15 @@ class Candidates:
         """Return the slices that all rows confirm, by their sums, which are grouped by `numbers`."""
         options, n_first, n_second = self.options, len(self._halves[0]), len(self._halves[1])
         estimated = estimate_slices(tally, n_first, n_second, level=options.level, over=options.over)
-        places = [k for k, estimate in enumerate(estimated) if estimate is not None]
-        candidates, alone = [], []
-        for conditions, estimate in zip(self.conditions, estimated, strict=True):
+        places, candidates, shown = [], [], []
+        for k, (conditions, estimate) in enumerate(zip(self.conditions, estimated, strict=True)):
             if estimate is not None:
                 numbers = estimate._asdict()
-                alone.append(numbers.pop("alone"))
+                if numbers.pop("alone") and (estimate.ecd.low > 0.0 if options.over else estimate.ecd.high < 0.0):
+                    shown.append(len(candidates))
+                places.append(k)
                 candidates.append(Slice(conditions, **numbers))
         overlaps = Overlaps(tally, n_first)
-        shown = [k for k, s in enumerate(candidates) if alone[k] and _shows(s, options.over)]
         kept = _merge_alike(candidates, shown, lambda a, b: overlaps.overlap(places[a], places[b]), options.over)
         return Slices(
             found=tuple(candidates[k] for k in kept),
@@ -350,7 +332,7 @@ class Candidates:
 def number_rows(
     candidates: Sequence[tuple[Condition, ...]], features: Mapping[str, Feature], second: BoolArray
 ) -> AnyArray:
-    """Number rows by their half and by which conditions they fulfil."""
+    """Number rows by their half and by which conditions they fulfil: by the slices they lie in."""
     masks = []
     for conditions in candidates:
         mask = np.ones(len(second), dtype=bool)
@@ -371,10 +353,6 @@ def _weighted_excess(predictions: Predictions, weight: AnyArray | None) -> tuple
         scale: FloatArray | float = 1.0 if w is None else w
         excess[rows], variance[rows] = scale * e, scale * scale * v
     return excess, variance
-
-
-def _shows(s: Slice, over: bool) -> bool:
-    return s.ecd.low > 0.0 if over else s.ecd.high < 0.0
 
 
 def _merge_alike(

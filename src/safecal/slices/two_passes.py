@@ -190,7 +190,7 @@ class SliceStream:
             )
         second = self._halves.of_rows(rows, cluster, predictions.outcome)
         features_by_name = {name: self._kinds[name].column(features[name]) for name in self._candidates.features}
-        return self._candidates.numbers(features_by_name, second)
+        return number_rows(self._candidates.conditions, features_by_name, second)
 
     def slices(self, tally: Tally) -> Slices:
         """Return the slices, by the sums of all rows, grouped by `numbers`."""
@@ -368,9 +368,8 @@ class ScatteredSlices:
         order = np.argsort(noise(drawn.rows, self.lots.seed), kind="stable")[: self._limit]
         halves = Halves.of_sums(self._coins, clusters)
         self._candidates = _candidates_of(self._options, drawn.take(order), halves, share.kinds)
-        return Numbers(
-            halves, self._candidates.conditions, {name: share.kinds[name] for name in self._candidates.features}
-        )
+        kinds = {name: share.kinds[name] for name in self._candidates.features}
+        return Numbers(halves, self._candidates.conditions, kinds)
 
     def slices(self, share: Share, tally: Tally) -> Slices:
         """Return the slices, by the sums of the second pass."""
