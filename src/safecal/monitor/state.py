@@ -30,20 +30,9 @@ class MonitorState(ABC):
     """Settings, sums and evidence of a monitor, and its answers about them. `Monitor` takes rows in."""
 
     __slots__ = (
-        "_family",
-        "_groups",
-        "_looked",
-        "_spent",
-        "_total",
-        "_windows",
-        "alpha",
-        "detect",
-        "form",
-        "grouped",
-        "limits",
-        "run_length",
-        "share",
-    )
+        "_family", "_groups", "_looked", "_spent", "_total", "_windows",
+        "alpha", "detect", "form", "grouped", "limits", "run_length", "share",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -61,7 +50,10 @@ class MonitorState(ABC):
         self.alpha = fraction(alpha, "alpha")
         self.share = 1.0 if share == 1.0 and not isinstance(share, bool) else fraction(share, "share")
         self._spent, self._looked = 0.0, False
-        self.run_length = _rows_above_one(run_length)
+        number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
+        if not number or not 1.0 < run_length < math.inf:
+            raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
+        self.run_length = float(run_length)
         self.form = choice(form, "form", FORMS)
         self.detect = choice(detect, "detect", tuple(DETECT))
         self.grouped = bool(grouped)
@@ -247,10 +239,11 @@ class MonitorState(ABC):
             ``window``, ``n``, ``n_impossible``, ``ecd``, ``ecd_low`` and ``ecd_high``.
         """
         windows = self.windows(level)
-        summaries, intervals = ([pair[j] for pair in windows.values()] for j in (0, 1))
         columns: dict[str, list[Any]] = {"window": list(windows)}
-        columns |= {name: [getattr(s, name) for s in summaries] for name in ("n", "n_impossible", "ecd")}
-        columns |= {f"ecd_{name}": [getattr(interval, name) for interval in intervals] for name in ("low", "high")}
+        columns |= {name: [getattr(s, name) for s, _ in windows.values()] for name in ("n", "n_impossible", "ecd")}
+        columns |= {
+            f"ecd_{end}": [getattr(interval, end) for _, interval in windows.values()] for end in ("low", "high")
+        }
         return frame_of(columns, library)
 
     def last_window(self, level: float = 0.95) -> tuple[str, Summary, Interval] | None:
@@ -345,10 +338,3 @@ class MonitorState(ABC):
         names = ("alpha", "run_length", "form", "detect", "grouped")
         windows = {"max_windows": self._windows.most, "judged_windows": self._windows.judged}
         return {name: getattr(self, name) for name in names} | windows | {"limits": self.limits.to_dict()}
-
-
-def _rows_above_one(value: Any) -> float:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not 1.0 < value < math.inf:
-        raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(value))
-    return float(value)
