@@ -50,10 +50,7 @@ class MonitorState(ABC):
         self.alpha = fraction(alpha, "alpha")
         self.share = 1.0 if share == 1.0 and not isinstance(share, bool) else fraction(share, "share")
         self._spent, self._looked = 0.0, False
-        number = isinstance(run_length, int | float | np.number) and not isinstance(run_length, bool)
-        if not number or not 1.0 < run_length < math.inf:
-            raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(run_length))
-        self.run_length = float(run_length)
+        self.run_length = _rows_above_one(run_length)
         self.form = choice(form, "form", FORMS)
         self.detect = choice(detect, "detect", tuple(DETECT))
         self.grouped = bool(grouped)
@@ -338,3 +335,10 @@ class MonitorState(ABC):
         names = ("alpha", "run_length", "form", "detect", "grouped")
         windows = {"max_windows": self._windows.most, "judged_windows": self._windows.judged}
         return {name: getattr(self, name) for name in names} | windows | {"limits": self.limits.to_dict()}
+
+
+def _rows_above_one(value: Any) -> float:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 1.0 < value < math.inf:
+        raise fail(RangeError, "run_length", "must be a finite number of rows above 1", got=show(value))
+    return float(value)

@@ -290,7 +290,8 @@ class Candidates:
         """Return the slices that all rows confirm, by their sums, which are grouped by `numbers`."""
         options, n_first, n_second = self.options, len(self._halves[0]), len(self._halves[1])
         estimated = estimate_slices(tally, n_first, n_second, level=options.level, over=options.over)
-        places, candidates, shown = [], [], []
+        candidates: list[Slice] = []
+        places, shown = [], []
         for k, (conditions, estimate) in enumerate(zip(self.conditions, estimated, strict=True)):
             if estimate is not None:
                 numbers = estimate._asdict()
