@@ -22,8 +22,9 @@ from .reliability import Reliability
 from .verdict import Verdict, direction
 
 __all__ = [
-    "Metric", "class_rows", "cox_rows", "ece_of", "evaluation_text", "forecast_rows", "inference_rows", "kind_of",
-    "look_rows", "metric_rows", "number", "table_html", "table_text", "titled_html", "titled_text", "with_ends",
+    "Metric", "class_rows", "cox_rows", "ece_of", "ends_text", "evaluation_text", "forecast_rows", "inference_rows",
+    "kind_of", "look_rows", "metric_rows", "number", "table_html", "table_text", "titled_html", "titled_text",
+    "with_ends",
 ]  # fmt: skip
 
 Cells = list[list[str]]
@@ -57,7 +58,8 @@ def number(value: float, *, signed: bool = False) -> str:
     return f"{value:{form}.3e}" if abs(value) >= 1e6 else f"{value:{form}.4f}"
 
 
-def _ends(x: Interval, *, signed: bool) -> str:
+def ends_text(x: Interval, *, signed: bool = False) -> str:
+    """Write both ends of an interval."""
     return f"{number(x.low, signed=signed)} to {number(x.high, signed=signed)}"
 
 
@@ -65,7 +67,7 @@ def with_ends(x: Interval | float, signed: bool) -> str:
     """Return a metric, and its interval where it has one."""
     if not isinstance(x, Interval):
         return number(x, signed=signed)
-    return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({_ends(x, signed=signed)})")
+    return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends_text(x, signed=signed)})")
 
 
 def _row(
@@ -184,10 +186,10 @@ def inference_rows(
     at_most, larger = ("", "") if smaller_end is None else (" at most", ", with the larger ECD")
     ecd = ecd if smaller_end is None else replace(ecd, low=smaller_end.low)
     level = f"{100 * ecd.level:g} % interval"
-    between = "" if math.isinf(ecd.value) else f", {level} {_ends(ecd, signed=True)}"
+    between = "" if math.isinf(ecd.value) else f", {level} {ends_text(ecd, signed=True)}"
     rows = [("ECD", number(ecd.value, signed=True), f"nat{at_most}{between}: {direction(ecd)}")]
     if not math.isnan(temperature.value):
-        meaning = f"{level} {_ends(temperature, signed=False)}; 1 is calibrated"
+        meaning = f"{level} {ends_text(temperature)}; 1 is calibrated"
         rows.append(("temperature", number(temperature.value), meaning))
     if mistakes is not None:
         made, announced, ratio = mistakes_text(mistakes.seen), mistakes_text(mistakes.announced), mistakes.ratio
@@ -230,7 +232,7 @@ def cox_rows(cox: Cox | None) -> list[Metric]:
     rows = []
     for name, interval, calibrated in (("shift", cox.shift, 0), ("slope", cox.slope, 1)):
         signed = name == "shift"
-        ends = f"{100 * interval.level:g} % interval {_ends(interval, signed=signed)}; "
+        ends = f"{100 * interval.level:g} % interval {ends_text(interval, signed=signed)}; "
         known = ends if math.isfinite(interval.low) else ""
         rows.append((name, number(interval.value, signed=signed), f"{known}{calibrated} is calibrated"))
     return rows
@@ -255,7 +257,7 @@ def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
         look, ecd = verdict.look, verdict.ecd
         assert look is not None
         may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
-        meaning = f"nat, {_ends(ecd, signed=True)}: by itself {verdict.decision}{may}"
+        meaning = f"nat, {ends_text(ecd, signed=True)}: by itself {verdict.decision}{may}"
         rows.append((look.name, number(ecd.value, signed=True), meaning))
     return rows
 
@@ -277,7 +279,7 @@ def forecast_rows(forecast: Forecast) -> list[Metric]:
         return [spread, *_vector_rows(forecast.vector), coverage, half]
     if forecast.axes:
         return [spread, *_axis_rows(forecast.axes), coverage, half]
-    bias = f", {_ends(forecast.bias, signed=True)}" if math.isfinite(forecast.bias.low) else ""
+    bias = f", {ends_text(forecast.bias, signed=True)}" if math.isfinite(forecast.bias.low) else ""
     width, score = f"intervals of 90 %: {ninety.width:.3g}", f"interval score of 90 %: {ninety.score:.4g}"
     return [
         spread,

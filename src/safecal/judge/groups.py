@@ -27,8 +27,7 @@ from .places import Place, degree_of, in_sentence
 
 __all__ = [
     "GroupVerdict", "JudgedGroups", "TooSmall", "group_places", "group_verdict", "groups_are_unbounded",
-    "judge_groups",
-    "temperature_is_missing",
+    "judge_groups", "temperature_is_missing",
 ]  # fmt: skip
 
 _SCALES = ("ecd", "temperature", "mistakes")  # ways in which a group may be beyond its limits
@@ -120,17 +119,16 @@ def judge_groups(groups: Table, limits: Limits, tally: Tally, parts: int | None 
         bounds.ratio_low, (bounds.ratio_low > 1.0) | unbounded, ratio, np.full(len(groups), limits.max_ratio)
     )
     degree = np.maximum(np.maximum(by_ecd, by_temperature), by_mistakes)
-    evenness, beyond = None, groups.ecd > limit
+    uneven, beyond = False, groups.ecd > limit
     if groups is tally.groups and not degree.any() and beyond.any():
         evenness = GroupEvenness.of(tally)
-    uneven = evenness is not None and evenness.p_value < 1.0 - limits.level
-    if evenness is not None and uneven:
-        degree = by_ecd = evenness.standing_out(beyond, limits.level).astype(np.intp)
+        uneven = evenness is not None and evenness.p_value < 1.0 - limits.level
+        if evenness is not None and uneven:
+            degree = by_ecd = evenness.standing_out(beyond, limits.level).astype(np.intp)
     return JudgedGroups(
         low=bounds.low, high=bounds.high, limit=limit, level=1.0 - 2.0 * alpha, seen=seen, announced=announced,
         ratio_low=bounds.ratio_low, ratio_high=bounds.ratio_high, hot=hot, temperatures=temperatures, by_ecd=by_ecd,
-        by_temperature=by_temperature, by_mistakes=by_mistakes, degree=degree, within=within,
-        uneven=uneven,
+        by_temperature=by_temperature, by_mistakes=by_mistakes, degree=degree, within=within, uneven=uneven,
     )  # fmt: skip
 
 
@@ -193,27 +191,17 @@ def group_places(groups: Table, judged: JudgedGroups, limits: Limits, tally: Tal
     hot = [k for k in by if by[k] == "temperature"]
     temperatures = dict(zip(hot, judged.temperature(np.array(hot, dtype=np.intp)), strict=True)) if hot else {}
     allowed = {"temperature": limits.max_temperature, "mistakes": limits.max_ratio}
+    on = "confidence" if groups.top_label else "probability"
     return [
         Place(
-            type="group",
-            name=_name(groups, k),
-            shown=bool(judged.degree[k] == 2),
-            by=scale,
-            limit=allowed.get(scale, float(judged.limit[k])),
-            n=int(n[k]),
-            share=float(share[k]),
-            predicted=float(predicted[k]),
-            observed=float(observed[k]),
-            ecd=judged.interval(float(ecd[k]), k),
-            seen=float(judged.seen[k]),
-            announced=float(judged.announced[k]),
-            on="confidence" if groups.top_label else "probability",
-            low=math.nan,
-            high=math.nan,
+            type="group", name=_name(groups, k), shown=bool(judged.degree[k] == 2), by=scale,
+            limit=allowed.get(scale, float(judged.limit[k])), n=int(n[k]), share=float(share[k]),
+            predicted=float(predicted[k]), observed=float(observed[k]), ecd=judged.interval(float(ecd[k]), k),
+            seen=float(judged.seen[k]), announced=float(judged.announced[k]), on=on, low=math.nan, high=math.nan,
             temperature=temperatures.get(k),
         )
         for k, scale in by.items()
-    ]
+    ]  # fmt: skip
 
 
 def _name(groups: Table, k: int) -> str:
@@ -370,14 +358,10 @@ def group_verdict(tally: Tally, limits: Limits, key: Hashable) -> GroupVerdict:
     safe = bool(judged.within[0]) and not places and known and not tally.n_certain
     decision: Decision = "UNSAFE" if places and places[0].shown else "SAFE" if safe else "UNDETERMINED"
     return GroupVerdict(
-        name=_name(group, 0),
-        decision=decision,
-        n=int(group.n[0]),
-        place=places[0] if places else None,
-        ecd=judged.interval(float(group.ecd[0]), 0),
-        temperature=judged.temperature(np.array([0]))[0],
+        name=_name(group, 0), decision=decision, n=int(group.n[0]), place=places[0] if places else None,
+        ecd=judged.interval(float(group.ecd[0]), 0), temperature=judged.temperature(np.array([0]))[0],
         ratio=judged.ratio(0),
-    )
+    )  # fmt: skip
 
 
 def temperature_is_missing(tally: Tally) -> bool:
