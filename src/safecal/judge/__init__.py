@@ -167,21 +167,7 @@ def evaluate(
             y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True
         )
     return evaluate_predictions(
-        predictions,
-        bins=bins,
-        bin_on=bin_on,
-        strategy=strategy,
-        by=by,
-        cluster=cluster,
-        sample_weight=sample_weight,
-        features=features,
-        rng=rng,
-        progress=progress,
-        threshold=threshold,
-        max_temperature=max_temperature,
-        max_ratio=max_ratio,
-        local_threshold=local_threshold,
-        min_share=min_share,
-        level=level,
-        rule=rule,
-    )
+        predictions, bins=bins, bin_on=bin_on, strategy=strategy, by=by, cluster=cluster, sample_weight=sample_weight,
+        features=features, rng=rng, progress=progress, threshold=threshold, max_temperature=max_temperature,
+        max_ratio=max_ratio, local_threshold=local_threshold, min_share=min_share, level=level, rule=rule,
+    )  # fmt: skip

@@ -275,30 +275,26 @@ class Readings(ABC):
 
 def _reading(decision: Decision, average: Decision, side: Direction, reliability: Reliability, bias: float) -> str:
     """Read ECE, ESCE and ECD together, as the paper does."""
-    local = decision != average
+    places = {UNSAFE: "and ECD finds it over-confident in places, though not on average"} if decision != average else {}
     ece, quantile = _distinct_texts(reliability.ece, reliability.ece_quantile)
     if reliability.ece <= reliability.ece_quantile:
         start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {quantile})"
+        few = "for ECD there are too few rows to tell"
         ends = {
             SAFE: "and ECD agrees: well calibrated, and safe",
             UNSAFE: "but ECD is beyond its limit: bins average a few confident mistakes away",
-            UNDETERMINED: "and for ECD there are too few rows to tell",
+            UNDETERMINED: f"and {'the data cannot tell whether it is safe everywhere' if places else few}",
         }
-        if local:
-            ends |= {UNSAFE: _LOCAL, UNDETERMINED: "and the data cannot tell whether it is safe everywhere"}
-        return f"{start}, {ends[decision]}."
+        return f"{start}, {(ends | places)[decision]}."
     start = f"ECE ({ece}) is more than chance alone gives (up to {quantile})"
     mild = "it errs on the cautious side" if side == "under-confident" else "the error is small in nats"
     ends = {
         SAFE: f"but the model is safe: {mild}",
         UNSAFE: "and ECD agrees: badly calibrated, and over-confident",
         UNDETERMINED: "and the data cannot tell whether that is unsafe",
-    } | ({UNSAFE: _LOCAL} if local else {})
+    }
     cancels = "; ESCE is near 0 because bins of opposite sign cancel" if abs(bias) < 0.25 * reliability.ece else ""
-    return f"{start}, {ends[decision]}{cancels}."
-
-
-_LOCAL = "and ECD finds it over-confident in places, though not on average"
+    return f"{start}, {(ends | places)[decision]}{cancels}."
 
 
 def _distinct_texts(a: float, b: float) -> tuple[str, str]:

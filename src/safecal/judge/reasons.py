@@ -147,9 +147,7 @@ def _average_reason(decision: Decision, s: Summary, average: Average, *, scaled:
     at = f"at {100 * ecd.level:g} % confidence"
     if decision == SAFE:
         text = f"over-confidence beyond {_allowed(average)} is ruled out on average {at}: ECD is at most {ecd.high:.3g}"
-        if not math.isnan(t.high):
-            text += f", and {_times(average, 'are at most', t.high)}"
-        return text + "."
+        return text + ("." if math.isnan(t.high) else f", and {_times(average, 'are at most', t.high)}.")
     if decision == UNSAFE:
         return f"the model is over-confident: {_exceeded_limit(average, at, scaled)}."
     return f"the data cannot tell {at}: {_open_limit(average)}."
@@ -251,14 +249,11 @@ def _local_reason(
     if average == UNSAFE:
         return f"{reason} Worst: {named[0]}." if shown else reason
     start = {
-        SAFE: "its confidence is right on average, but not everywhere",
-        UNDETERMINED: "on average the data cannot tell, but in places it is over-confident",
-    }[average]
-    if not shown:
-        start = {
-            SAFE: "its confidence is right on average, but perhaps not everywhere",
-            UNDETERMINED: "the data cannot tell, and in places it may be over-confident",
-        }[average]
+        (SAFE, True): "its confidence is right on average, but not everywhere",
+        (UNDETERMINED, True): "on average the data cannot tell, but in places it is over-confident",
+        (SAFE, False): "its confidence is right on average, but perhaps not everywhere",
+        (UNDETERMINED, False): "the data cannot tell, and in places it may be over-confident",
+    }[average, bool(shown)]
     ends = f"The bounds of all places hold together at {100 * level:g} % confidence."
     if not shown:
         ends = f"More {'clusters' if clustered else 'rows'} would tell."
@@ -279,10 +274,9 @@ def below_limit(slices: Slices, limits: Limits) -> str:
     """Say of slices that were found, and that the limit allows, where they are and how much they show."""
     worst = max(slices, key=lambda s: s.ecd.value / s.dimensions)
     limit = limits.local_threshold * worst.dimensions
-    start = f"1 slice is over-confident, below the limit of {limit:g} nat: "
-    if len(slices) > 1:
-        start = f"{len(slices)} slices are over-confident, below the limit of {limit:g} nat; the worst: "
+    start, end = ("1 slice is", ": ") if len(slices) == 1 else (f"{len(slices)} slices are", "; the worst: ")
     numbers = f"ECD is {worst.ecd.value:.3g} nat ({worst.ecd.low:.3g} to {worst.ecd.high:.3g})"
+    start = f"{start} over-confident, below the limit of {limit:g} nat{end}"
     return f"But {start}where {in_sentence(worst.condition)}, {numbers}, and T is {worst.temperature.value:.3g}."
 
 
@@ -294,9 +288,8 @@ def _worst_key(tables: Sequence[Table]) -> str | None:
         above = np.flatnonzero(ecd > 0.0)
         if len(above):
             adds = (table.weights * ecd)[above]
-            largest = adds.max()
-            places = above[adds == largest].tolist()
-            contributions += [(float(largest), f"{table.name} {table.label(k)}") for k in places]
+            places = above[adds == adds.max()].tolist()
+            contributions += [(float(adds.max()), f"{table.name} {table.label(k)}") for k in places]
     return max(contributions)[1] if contributions else None
 
 

@@ -338,19 +338,13 @@ class Monitor(MonitorState):
         rows_in_windows = windows.earlier.n + sum(window.summary.n for window in windows.kept.values())
         documents.every((
             ((self._family is None) == (n == 0), "must have a `family` where it has rows, and none where it has none"),
-            (
-                n == 0 or not self._total.process.up or self._shifts(self._family),
-                f"must not look at shifts of {self._family} predictions",
-            ),
+            (n == 0 or not self._total.process.up or self._shifts(self._family),
+             f"must not look at shifts of {self._family} predictions"),
             (len(set(keys)) == len(keys) and None not in keys, "must have different `groups`, none of them null"),
-            (
-                sum(stream.summary.n for _, stream in groups) == (n if self.grouped else 0),
-                "must have each of its rows in one of the `groups`" if self.grouped else "must have no `groups`",
-            ),
-            (
-                all(bool(stream.process.up) == bool(self._total.process.up) for _, stream in groups),
-                "must look at shifts in all `groups`, or in none",
-            ),
+            (sum(stream.summary.n for _, stream in groups) == (n if self.grouped else 0),
+             "must have each of its rows in one of the `groups`" if self.grouped else "must have no `groups`"),
+            (all(bool(stream.process.up) == bool(self._total.process.up) for _, stream in groups),
+             "must look at shifts in all `groups`, or in none"),
             (rows_in_windows <= n, "must have no more rows in its `windows` than in all"),
         ))  # fmt: skip
 

@@ -199,10 +199,8 @@ class Process:
             (process.n_impossible <= process.n, "must not have more impossible rows than rows"),
             (len(process.up) == len(process.down), "must look at as many shifts `up` as `down`"),
             (len(process.up) in (0, len(SHIFTS)), f"must look at {len(SHIFTS)} shifts, or at none"),
-            (
-                process.n > 0 or not any(map(any, map(process.logs, DIRECTIONS))),
-                "must have no evidence where it has no rows",
-            ),
+            (process.n > 0 or not any(map(any, map(process.logs, DIRECTIONS))),
+             "must have no evidence where it has no rows"),
         ))  # fmt: skip
         return process if process.n else cls()
 

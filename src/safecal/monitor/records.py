@@ -181,10 +181,8 @@ class Stream:
             (s.n == process.n == detector.n, "must have as many rows in `summary`, `process` and `detector`"),
             (s.n_impossible == process.n_impossible, "must have as many impossible rows in `summary` and `process`"),
             (len(detector.log_r) == len(OVER), f"must have a `detector` of {len(OVER)} inverse temperatures"),
-            (
-                other is None or (len(other.log_r) == len(UNDER) and other.n <= s.n),
-                f"must have an `other` detector of {len(UNDER)} inverse temperatures, of no more rows",
-            ),
+            (other is None or (len(other.log_r) == len(UNDER) and other.n <= s.n),
+             f"must have an `other` detector of {len(UNDER)} inverse temperatures, of no more rows"),
         ))  # fmt: skip
         return stream
 
@@ -311,14 +309,10 @@ class Windows:
         kept, first = windows.kept.values(), min(windows.kept, default=None)
         documents.every((
             (len(kept) <= windows.most, f"must have at most {windows.most} windows `kept`, as `most` says"),
-            (
-                windows.closed is None or first is None or windows.closed < first,
-                "must keep windows that are later than the last that was `closed`",
-            ),
-            (
-                all(w.tally is None or w.tally.n == w.summary.n for w in kept),
-                "must have as many rows in each `tally` as in its `summary`",
-            ),
+            (windows.closed is None or first is None or windows.closed < first,
+             "must keep windows that are later than the last that was `closed`"),
+            (all(w.tally is None or w.tally.n == w.summary.n for w in kept),
+             "must have as many rows in each `tally` as in its `summary`"),
         ))  # fmt: skip
         return windows
 

@@ -302,22 +302,13 @@ class Candidates:
         overlaps = Overlaps(tally, n_first)
         kept = _merge_alike(candidates, shown, lambda a, b: overlaps.overlap(places[a], places[b]), options.over)
         return Slices(
-            found=tuple(candidates[k] for k in kept),
-            candidates=tuple(candidates),
-            direction=options.direction,
-            n=tally.n,
-            searched=self._rows.n,
-            ecd=tally.summary.ecd,
-            level=options.level,
-            min_share=options.min_share,
-            depth=options.depth,
-            features=tuple(column.feature.name for column in self._columns),
-            left_out=tuple(self.left_out),
+            found=tuple(candidates[k] for k in kept), candidates=tuple(candidates), direction=options.direction,
+            n=tally.n, searched=self._rows.n, ecd=tally.summary.ecd, level=options.level, min_share=options.min_share,
+            depth=options.depth, features=tuple(column.feature.name for column in self._columns),
+            left_out=tuple(self.left_out), interrupted=self.interrupted, clustered=tally.clusters is not None,
             reach=self._reach(tally) if tally.clusters is None and self._columns else None,
-            interrupted=self.interrupted,
             on="spread" if not self._rows.discrete else (self._rows.bin_choices or ("confidence",))[0],
-            clustered=tally.clusters is not None,
-        )
+        )  # fmt: skip
 
     def _reach(self, tally: Tally) -> Reach | None:
         """Return how small a slice would have been found; weights that differ are worth fewer rows."""

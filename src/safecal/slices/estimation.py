@@ -137,22 +137,12 @@ def estimate_slices(tally: Tally, n_first: int, n_second: int, *, level: float, 
         interval = Interval(float(ecd[k]), float(low[k]), float(high[k]), level, method)
         other_rows = _SliceBounds(tally, np.flatnonzero(overlaps.in_other_half(k) & ~overlaps.in_slice(k)))
         elsewhere, beyond = _compare_with_other_rows(interval, other_rows, shares[k])
-        estimated.append(
-            Estimate(
-                n=int(slice_sums[COLUMN["n"]]),
-                share=float(slice_sums[COLUMN["weight"]] / tally.summary.weight),
-                estimated_on=int(column["n"][k]),
-                ecd=interval,
-                firm=float(firm[k]),
-                temperature=temperatures[k],
-                predicted=float(predicted[k]),
-                observed=float(observed[k]),
-                dimensions=float(dimensions_of[k]),
-                elsewhere=elsewhere,
-                beyond=beyond,
-                alone=alone[k],
-            )
-        )
+        estimated.append(Estimate(
+            n=int(slice_sums[COLUMN["n"]]), share=float(slice_sums[COLUMN["weight"]] / tally.summary.weight),
+            estimated_on=int(column["n"][k]), ecd=interval, firm=float(firm[k]), temperature=temperatures[k],
+            predicted=float(predicted[k]), observed=float(observed[k]), dimensions=float(dimensions_of[k]),
+            elsewhere=elsewhere, beyond=beyond, alone=alone[k],
+        ))  # fmt: skip
     return estimated
 
 
