@@ -156,7 +156,11 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
     if tally.clusters is None:
         seen, announced = mistakes_by_key(sums)
         heaviest = heaviest_weight(tally) if tally.weighted else 1.0
-        ratios = ratio_bounds(seen, _squared_weights(groups, tally, seen, heaviest), announced, alpha, heaviest)
+        squared = seen * heaviest  # as if every mistake weighed as much: never too narrow
+        if tally.weighted and tally.group_nodes is not None:
+            known = tally.group_nodes.of(groups.keys).squared_mistakes
+            squared = squared if known is None else known
+        ratios = ratio_bounds(seen, squared, announced, alpha, heaviest)
         return _Bounds(*firm_and_weak_bounds(sums, alpha, weaker), *ratios)
     unknown = np.full(len(groups), math.inf)
     if tally.pairs is None:
@@ -171,14 +175,6 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
     low, high, at_least = (np.where(impossible, math.inf, x) for x in ends)
     ratio_low, ratio_high = clustered_ratios(place, cluster, of_pair, len(groups), alpha)
     return _Bounds(low, high, at_least, np.nan_to_num(ratio_low, nan=0.0), ratio_high)
-
-
-def _squared_weights(groups: Table, tally: Tally, seen: FloatArray, heaviest: float) -> FloatArray:
-    """Return the sum of the squared weights of the mistakes of each group."""
-    if not tally.weighted:
-        return seen
-    known = None if tally.group_nodes is None else tally.group_nodes.of(groups.keys).squared_mistakes
-    return seen * heaviest if known is None else known  # as if every mistake weighed as much: never too narrow
 
 
 def group_places(groups: Table, judged: JudgedGroups, limits: Limits, tally: Tally) -> list[Place]:

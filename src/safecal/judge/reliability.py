@@ -147,7 +147,9 @@ def reliability_of(tally: Tally) -> Reliability | None:
     points = tally.points if two_classes else None if tally.top is None else tally.top.points()
     assert table is not None
     assert points is not None
-    rows, predicted, observed, residual2 = _bin_sums(table)
+    sides = ("sum_confidence", "sum_correct") if table.top_label else ("sum_predicted", "sum_observed")
+    names = ("n", *sides, "sum_brier")
+    rows, predicted, observed, residual2 = (np.nan_to_num(table.column(name)) for name in names)
     p, n, index, right = _cut_at_bins(points, table, rows, two_classes)
 
     def by_bin(column: FloatArray) -> FloatArray:
@@ -219,13 +221,6 @@ def _cut_at_bins(
     point = order[np.minimum(np.searchsorted(ends * (edges[-1] / ends[-1]), middle), len(order) - 1)]
     index = np.minimum(np.searchsorted(edges, middle), len(rows) - 1)
     return p[point], np.diff(cuts, prepend=0.0), index, right[point]
-
-
-def _bin_sums(table: Table) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return rows, predicted, observed and squared residuals by bin."""
-    names = ("n", *(("sum_confidence", "sum_correct") if table.top_label else ("sum_predicted", "sum_observed")))
-    rows, predicted, observed, residual2 = (np.nan_to_num(table.column(name)) for name in (*names, "sum_brier"))
-    return rows, predicted, observed, residual2
 
 
 def reliability_from(
