@@ -11,22 +11,7 @@ __all__ = ["narwhals", "polars", "pyarrow", "require", "show_versions", "version
 
 
 def require(module: str, need: str, extra: str) -> Any:
-    """Import a module, or say what to install.
-
-    Parameters
-    ----------
-    module : str
-        The module.
-    need : str
-        What it is needed for, as the beginning of a sentence that ends with the name of the library.
-    extra : str
-        The extra of safecal that installs it.
-
-    Returns
-    -------
-    module
-        What was imported.
-    """
+    """Import a module, or say which ``extra`` to install; ``need`` begins a sentence that ends with the library."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -62,20 +47,12 @@ _LIBRARIES = (
 )
 
 
-def version() -> str:
-    """Return the installed version of safecal."""
+def version(library: str = "safecal") -> str:
+    """Return the installed version of safecal, or of another library."""
     try:
-        return metadata.version("safecal")
+        return metadata.version(library)
     except metadata.PackageNotFoundError:
         return "not installed"
-
-
-def _kernel() -> str:
-    """Say which kernel does the sums."""
-    from ._kernels.compiled import instructions
-
-    instruction_set = instructions()
-    return "NumPy (the compiled one is not there)" if instruction_set is None else f"compiled, {instruction_set}"
 
 
 def show_versions() -> None:
@@ -87,12 +64,11 @@ def show_versions() -> None:
     >>> safecal.show_versions()
     python ...
     """
+    from ._kernels.compiled import instructions
+
+    loops = instructions()
+    kernel = "NumPy (the compiled one is not there)" if loops is None else f"compiled, {loops}"
     lines = [("python", sys.version.split()[0]), ("system", platform.platform())]
-    for name in _LIBRARIES:
-        try:
-            lines.append((name, metadata.version(name)))
-        except metadata.PackageNotFoundError:
-            lines.append((name, "not installed"))
-    lines.append(("kernel", _kernel()))
+    lines += [*((name, version(name)) for name in _LIBRARIES), ("kernel", kernel)]
     width = max(len(name) for name, _ in lines)
     print("\n".join(f"{name.ljust(width)}  {value}" for name, value in lines))  # noqa: T201  (its purpose)

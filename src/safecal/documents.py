@@ -121,22 +121,7 @@ def _shown(value: Any) -> str:
 def read(
     kind: str, content: Any, fields: Mapping[str, FieldReader[Any]], later: Mapping[str, FieldReader[Any]] | None = None
 ) -> dict[str, Any]:
-    """Read a document of a kind: each of its fields, and no other.
-
-    Parameters
-    ----------
-    kind : str
-        As `document` was told it.
-    content : object
-        What may be such a document.
-    fields, later : mapping of names to readers
-        The fields that it has, and those that early documents do not.
-
-    Returns
-    -------
-    dict
-        What was read, by name.
-    """
+    """Read what may be a document of a kind: by name each of its fields, those that came ``later``, and no other."""
     if not isinstance(content, Mapping) or content.get("kind") != f"safecal.{kind}":
         other_kind = content.get("kind") if isinstance(content, Mapping) else type(content).__name__
         refuse(f"must be a safecal.{kind} document", other_kind)
@@ -154,7 +139,7 @@ def record(
 
     def reader(value: Any) -> dict[str, Any]:
         if not isinstance(value, Mapping):
-            refuse(f"must be an object with {_listed(fields)}", value)
+            refuse(f"must be an object{' with ' if fields else ''}{_listed(fields)}", value)
         return _fields("whole", value, fields, later or {}, ())
 
     return reader
@@ -189,8 +174,8 @@ def _fields(
 
 
 def _listed(names: Iterable[str]) -> str:
-    first = list(names)
-    return ", ".join(first[:-1]) + (" and " if len(first) > 1 else "") + first[-1]
+    *first, last = [*names] or [""]
+    return ", ".join(first) + (" and " if first else "") + last
 
 
 # Readers
@@ -251,17 +236,13 @@ numbers = between(infinite=True, missing=True)  # what `number` writes
 LEVEL = between(0.0, 1.0, inside=True)
 
 
-def count(least: int = 0, most: int = LARGEST_COUNT) -> FieldReader[int]:
+def count(least: int = 0) -> FieldReader[int]:
     """Return the reader of a whole number."""
-    rule = (
-        f"must be a whole number of at least {least}"
-        if most == LARGEST_COUNT
-        else f"must be a whole number {least} to {most}"
-    )
+    rule = f"must be a whole number of at least {least}"
 
     def reader(value: Any) -> int:
         whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        if isinstance(value, bool) or not whole or not least <= value <= most:
+        if isinstance(value, bool) or not whole or not least <= value <= LARGEST_COUNT:
             refuse(rule, value)
         return int(value)
 
@@ -363,7 +344,6 @@ def key(value: Any) -> Hashable:
 
 
 def _key_of(value: Any, deep: int = _DEEPEST) -> Hashable:
-    """Read a key with so many lists inside each other, at most."""
     if isinstance(value, list) and deep:
         return tuple(_key_of(item, deep - 1) for item in value)
     if value is None or isinstance(value, str | bool) or (isinstance(value, int | float) and _shows(value)):

@@ -20,20 +20,8 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> None
     The content goes to a temporary file in the same folder, which then takes the place of the old one. A file that
     exists keeps its permissions, and one that may not be written to is left alone. A symbolic link stays a link: what
     it points to is written. A pipe or a device, such as ``/dev/stdout``, cannot be replaced and is written to directly.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        Where to; the folder must exist.
-    content : str or bytes
-        Text is written as UTF-8, its line ends as they are.
-
-    Raises
-    ------
-    FileError
-        When the folder does not exist, or the path is a folder.
-    OSError
-        When the system refuses; it names the file, and nothing has changed then.
+    Text becomes UTF-8, its line ends as they are. A path that is a folder, or lies in none, is a `FileError`; where the
+    system refuses, its error names the file, and nothing has changed.
     """
     try:
         _write(path, content)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from ._checks.columns import same_labels, spelled, weights
-from ._steady import steady
+from ._checks.arrays import same_labels
+from ._checks.columns import spelled, steady, weights
 from ._sums.splits import Bins
-from ._sums.table import Table
 from ._types import ArrayLike, BinOn, Labels, SideGiven, Strategy
 from .families.gaussian import gaussian
-from .families.predictions import Predictions, classifier
+from .families.predictions import classifier
 
 __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]
 
@@ -73,7 +72,8 @@ def ecd(
     >>> safecal.ecd([1, 1, 0, 0], [0.9, 0.8, 0.3, 0.99])  # one confident mistake
     0.9494...
     """
-    return _predictions(y_true, y_prob, logits, pos_label, labels, clip).summary(sample_weight).ecd
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
+    return predictions.summary(sample_weight).ecd
 
 
 @steady
@@ -113,7 +113,8 @@ def nll(
     >>> safecal.nll([1, 0], [0.8, 0.4])
     0.3669...
     """
-    return _predictions(y_true, y_prob, logits, pos_label, labels, clip).summary(sample_weight).nll
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
+    return predictions.summary(sample_weight).nll
 
 
 @steady
@@ -153,7 +154,8 @@ def brier(
     >>> round(safecal.brier([1, 0], [0.8, 0.4]), 12)
     0.1
     """
-    return _predictions(y_true, y_prob, logits, pos_label, labels, clip).summary(sample_weight).brier
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
+    return predictions.summary(sample_weight).brier
 
 
 @steady
@@ -210,8 +212,8 @@ def ece(
     >>> safecal.ece([1, 1, 1, 1], [0.6, 0.6, 0.6, 0.6], side="over-confident")
     0.0
     """
-    predictions = _predictions(y_true, y_prob, logits, pos_label, labels, clip)
-    return _table(predictions, bins, strategy, bin_on, sample_weight).ece(side)
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
+    return predictions.table(bins, strategy=strategy, bin_on=bin_on, sample_weight=sample_weight).ece(side)
 
 
 @steady
@@ -256,8 +258,8 @@ def esce(
     >>> round(safecal.esce([1, 1, 1, 1], [0.6, 0.6, 0.6, 0.6]), 12)
     0.4
     """
-    predictions = _predictions(y_true, y_prob, logits, pos_label, labels, clip)
-    return _table(predictions, bins, strategy, bin_on, sample_weight).esce()
+    predictions = classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
+    return predictions.table(bins, strategy=strategy, bin_on=bin_on, sample_weight=sample_weight).esce()
 
 
 @steady
@@ -307,24 +309,3 @@ def nees(
     predictions = gaussian(x_true, mean, std=std, var=var, cov=cov, chol=chol, precision=precision)
     same_labels(predictions.row_labels, sample_weight=sample_weight)
     return predictions.mean_nees(weights(sample_weight, predictions.n, "x_true"))
-
-
-def _predictions(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None,
-    logits: ArrayLike | None,
-    pos_label: Any,
-    labels: Labels | None,
-    clip: float | None,
-) -> Predictions:
-    return classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)
-
-
-def _table(
-    predictions: Predictions,
-    bins: int | Bins,
-    strategy: Strategy,
-    bin_on: BinOn | None,
-    sample_weight: ArrayLike | None,
-) -> Table:
-    return predictions.table(bins, strategy=strategy, bin_on=bin_on, sample_weight=sample_weight)

@@ -179,7 +179,6 @@ def test_an_option_like_no_other_lists_them_all() -> None:
 # What is handed on to another library's class, or is no door.
 UNTYPED = (
     "_checks/",
-    "_steady.py",
     "cli/",
     "compat/torchmetrics/",
     "compat/stonesoup/__init__.py",

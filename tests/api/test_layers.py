@@ -26,9 +26,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "safecal"
 # Room of each module or sub-package directly under safecal.
 ROOMS = {
     "errors": 0,
-    "visible": 0,
     "_types": 0,
-    "_steady": 0,
     "_optional": 1,
     "_checks": 1,
     "_kernels": 1,

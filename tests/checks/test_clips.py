@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 import safecal
-from safecal._checks.classes import certain_reason, clip_for, clips_little, largest_clip
+from safecal._checks.class_columns import certain_reason
+from safecal._checks.classes import clip_for, clips_little, largest_clip
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import RangeError

@@ -31,7 +31,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 import safecal
-from safecal._checks.classes import row_sums, row_tolerance
+from safecal._checks.class_columns import row_sums, row_tolerance
 from safecal.errors import NormalisationError
 
 CLASSES = (2, 10, 100, 1000, 10_000, 100_000)

@@ -121,7 +121,7 @@ def test_labels_that_occur_twice_have_no_order_to_restore() -> None:
 
 
 def test_looking_at_the_labels_of_many_rows_costs_nothing() -> None:
-    from safecal._checks.columns import row_labels
+    from safecal._checks.arrays import row_labels
 
     n = 10**7
     y, p = pd.Series(np.zeros(n, dtype=bool)), pd.Series(np.full(n, 0.25, dtype=np.float32))

@@ -19,10 +19,15 @@ pl = pytest.importorskip("polars")
 Image = pytest.importorskip("PIL.Image")
 pytestmark = pytest.mark.extra
 
-from safecal.compat.huggingface import ClassifierRun, UnreachableError, run_classifier  # noqa: E402
-from safecal.compat.huggingface.cache import LogitCache, fingerprint  # noqa: E402
-from safecal.compat.huggingface.data import LabelledRows, hub_errors, load_library  # noqa: E402
-from safecal.compat.huggingface.model import Classes, log_odds, read_outcomes  # noqa: E402
+from safecal.compat.huggingface import (  # noqa: E402
+    ClassifierRun,
+    UnreachableError,
+    log_odds,
+    read_outcomes,
+    run_classifier,
+)
+from safecal.compat.huggingface.data import LabelledRows, LogitCache  # noqa: E402
+from safecal.compat.huggingface.model import Classes, hub_errors, load_library  # noqa: E402
 from safecal.errors import (  # noqa: E402
     EmptyError,
     FileError,
@@ -292,7 +297,7 @@ def _size(folder: Path) -> int:
 WRITER = """
 import sys
 import numpy as np
-from safecal.compat.huggingface.cache import LogitCache
+from safecal.compat.huggingface.data import LogitCache
 with LogitCache(sys.argv[1], {"of": "a test"}) as cache:
     print("begun", flush=True)
     while len(cache.batches) < 100_000:
@@ -384,7 +389,11 @@ def test_other_settings_are_not_mixed_in(bert: Path, reviews: Path, tmp_path: Pa
         if file.is_file():
             (moved / file.name).write_bytes(file.read_bytes())
     assert resumed(moved) == 42  # the same files, elsewhere
-    assert fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1}) != fingerprint({"a": 1})
+    paths = []
+    for settings in ({"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}):
+        with LogitCache(tmp_path, settings) as opened:
+            paths.append(opened.path)
+    assert paths[0] == paths[1] != paths[2]
 
 
 def test_two_runs_at_once_are_refused(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 import safecal
 from safecal import Evaluation
-from safecal._checks.classes import certain_reason, clip_for, decimals_of
+from safecal._checks.class_columns import certain_reason, decimals_of
+from safecal._checks.classes import clip_for
 from safecal._kernels import compiled
 from safecal.cli.main import main
 from safecal.engines.batches import Batch, evaluate_batches

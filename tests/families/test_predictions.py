@@ -20,6 +20,7 @@ def test_predictions_know_their_family_and_size(family: str) -> None:
     assert predictions.family == family
     assert predictions.n == 3
     assert repr(predictions) == f"{family} predictions: 3 rows"
+    assert repr(predictions.take(np.array([1]))) == f"{family} predictions: 1 row"
     assert predictions.ecd == predictions.summary().ecd
 
 

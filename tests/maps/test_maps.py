@@ -248,6 +248,10 @@ def test_documents_that_are_none_are_refused() -> None:
     document["fit"]["step"]["slope"] = -1.0
     with pytest.raises(DocumentError, match=r"`fit\.step\.slope` must be a number above 0"):
         maps.from_dict(document)
+    identity = maps.Identity().fit(y, logits=z).to_dict()
+    identity["fit"]["step"] = 3
+    with pytest.raises(DocumentError, match=r"`fit\.step` must be an object; got 3"):
+        maps.from_dict(identity)
     stairs = maps.Isotonic().fit(y, logits=z).to_dict()
     stairs["fit"]["step"]["values"].reverse()
     with pytest.raises(DocumentError, match="must have values that do not fall"):

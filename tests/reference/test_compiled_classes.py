@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._kernels import categorical as kernel
+from safecal._kernels import classes as kernel
 from safecal._kernels import compiled
 
 from .test_categorical import assert_exact, logits_of, softmax

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from safecal._kernels import compiled
-from safecal._kernels.categorical import gap_moments
+from safecal._kernels.classes import gap_moments
 
 from .test_compiled import needs_kernel
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._kernels import bernoulli as kernel
+from safecal._kernels import classes as kernel
 from safecal._kernels import compiled
 from safecal._kernels.compiled import bernoulli_sums, floats
 from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
@@ -23,7 +23,7 @@ REACH = np.append(CENTRES[:-1] - LOWEST[:-1], LOWEST[-1])[:, None, None]
 def by_numpy(values: np.ndarray, happened: np.ndarray, *, logits: bool) -> np.ndarray:
     """Return the moments of all rows that are not certain."""
     wide = np.asarray(values, dtype=np.float64)
-    odds = kernel.from_logit(wide) if logits else kernel.from_probability(wide)
+    odds = kernel.odds_of_logit(wide) if logits else kernel.odds_of_probability(wide)
     positive = wide > (0.0 if logits else 0.5)
     inside = np.isfinite(wide) if logits else odds.m > 0.0
     return cell_moments(odds.L[inside], (positive != happened)[inside], positive[inside])
@@ -97,7 +97,7 @@ def test_lattices_fall_into_the_same_cells(name: str) -> None:
 def test_probabilities_made_from_round_log_odds_are_in_the_cell_that_begins_there() -> None:
     """Although half of them have log-odds whose last digits fall short of it."""
     cells = np.flatnonzero((LOWEST > 0.0) & (LOWEST < 11.0))
-    odds = kernel.from_probability(1.0 / (1.0 + np.exp(LOWEST[cells])))
+    odds = kernel.odds_of_probability(1.0 / (1.0 + np.exp(LOWEST[cells])))
     assert (LOWEST[cells] > odds.L).any()
     assert cell_numbers(odds.L).tolist() == cells.tolist()
 

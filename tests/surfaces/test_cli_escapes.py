@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import safecal
+from safecal.errors import visible
 from safecal.judge.baseline import Baseline
 from safecal.monitor import Alarm, Monitor
 from safecal.report import report_html
-from safecal.visible import visible
 
 pl = pytest.importorskip("polars", minversion="1.38")
 

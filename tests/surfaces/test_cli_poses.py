@@ -13,7 +13,7 @@ from safecal.cli.main import main
 from safecal.cli.poses import _missing_at_end
 from safecal.families.poses import Convention, pose_errors
 from safecal.maps import from_dict
-from safecal.maps.poses import PoseStudy
+from safecal.maps.result import PoseStudy
 
 SIGMA = np.array([0.01, 0.02, 0.03, 0.3, 0.2, 0.1])
 RUNS, STEPS = 60, 12

@@ -9,7 +9,7 @@ import pytest
 
 from safecal._kernels.states import exponential, product
 from safecal.families.poses import Convention, pose_errors
-from safecal.maps.poses import PoseStudy
+from safecal.maps.result import PoseStudy
 from safecal.report.poses import Track, _position_covariances, poses_html
 
 SIGMA = np.array([0.02, 0.01, 0.03, 0.3, 0.2, 0.1])

@@ -1,36 +1,25 @@
-"""Anything array-like becomes a NumPy array, text that spells numbers included; no value is changed on the way."""
+"""Anything array-like becomes a NumPy array, with no value changed on the way; and rows that belong together."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from numbers import Integral, Rational
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._types import AnyArray, BoolArray, FloatArray, Rows
-from ..errors import DtypeError, EmptyError, InputError, MissingValueError, RangeError, ShapeError
+from ..errors import (
+    AlignmentError,
+    DtypeError,
+    EmptyError,
+    InputError,
+    LabelError,
+    MissingValueError,
+    RangeError,
+    ShapeError,
+)
 from .message import fail, phrase, show
-
-__all__ = [
-    "LEADING_ZERO",
-    "as_array",
-    "as_keys",
-    "as_numbers",
-    "bad_rows",
-    "block",
-    "from_torch",
-    "is_missing",
-    "is_text",
-    "not_empty",
-    "place",
-    "refuse",
-    "require_finite",
-    "same_rows",
-    "slices",
-    "spelled_labels",
-    "spelled_numbers",
-]
 
 # A code such as 007 is a name, not a number: read as one it could be another label's.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"
@@ -115,24 +104,16 @@ def as_array(value: object, name: str) -> AnyArray:
     try:
         array = _tensor(value) if from_torch(value) else np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise fail(
-            ShapeError,
-            name,
-            "must be an array or a list of rows of equal length",
-            got=f"a {type(value).__name__} that NumPy cannot read",
-        ) from error
+        got = f"a {type(value).__name__} that NumPy cannot read"
+        raise fail(ShapeError, name, "must be an array or a list of rows of equal length", got=got) from error
     if array.dtype.name == "bfloat16":  # of ml_dtypes, as JAX has it: a float32, too
         array = array.astype(np.float32)
     if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:  # memory that was not NumPy's
         array = array.view(np.uint8) != 0
     if array.ndim == 0:
-        raise fail(
-            ShapeError,
-            name,
-            "must be a column of values, one for each row",
-            got=f"{show(array)} of type {type(value).__name__}",
-            hint=f"wrap one row in a list: `[{name}]`." if isinstance(value, int | float | str | np.generic) else None,
-        )
+        got = f"{show(array)} of type {type(value).__name__}"
+        hint = f"wrap one row in a list: `[{name}]`." if isinstance(value, int | float | str | np.generic) else None
+        raise fail(ShapeError, name, "must be a column of values, one for each row", got=got, hint=hint)
     return array
 
 
@@ -222,13 +203,8 @@ def not_empty(array: AnyArray, name: str) -> None:
 def same_rows(argument: str, rows: int, n: int, reference: str) -> None:
     """Require as many rows in ``argument`` as in ``reference``."""
     if rows != n:
-        raise fail(
-            ShapeError,
-            argument,
-            f"must have as many rows as `{reference}`",
-            got=f"{rows} and {n}",
-            hint="both must come from the same rows, in the same order.",
-        )
+        hint = "both must come from the same rows, in the same order."
+        raise fail(ShapeError, argument, f"must have as many rows as `{reference}`", got=f"{rows} and {n}", hint=hint)
 
 
 def slices(array: AnyArray) -> Iterator[slice]:
@@ -302,3 +278,92 @@ def require_finite(array: AnyArray, name: str, *, infinite: bool = False) -> Non
         raise refuse(array, name, np.isnan, MissingValueError, "must not be NaN", phrase("drop"))
     if not infinite:
         raise refuse(array, name, np.isinf, RangeError, "must be finite", None)
+
+
+# Rows that belong together
+
+
+class RowLabels(NamedTuple):
+    """The labels of the rows, and the argument that brought them."""
+
+    name: str
+    index: Any
+
+
+def _index(value: Any) -> Any:
+    """Return the index of a Series or a frame, without importing pandas; a list has a method of that name."""
+    index = getattr(value, "index", None)
+    return None if callable(index) or not callable(getattr(index, "equals", None)) else index
+
+
+def row_labels(**columns: Any) -> RowLabels | None:
+    """Return the labels of the first column that has some; refuse another column that has others."""
+    labels: RowLabels | None = None
+    for name, value in columns.items():
+        if labels is None:
+            index = _index(value)
+            labels = None if index is None else RowLabels(name, index)
+        else:
+            same_labels(labels, **{name: value})
+    return labels
+
+
+def same_labels(labels: RowLabels | None, **columns: Any) -> None:
+    """Refuse a column, or a column of a mapping, whose rows are labelled otherwise."""
+    if labels is None:
+        return
+    for name, value in columns.items():
+        if isinstance(value, Mapping):
+            for key, column in value.items():
+                _require_same_index(labels, f"{name}[{key!r}]", column)
+        else:
+            _require_same_index(labels, name, value)
+
+
+def _require_same_index(labels: RowLabels, name: str, value: Any) -> None:
+    index = _index(value)
+    if index is not None and index is not labels.index and not index.equals(labels.index):
+        raise _different_index(labels, name, index)
+
+
+def _different_index(labels: RowLabels, name: str, index: Any) -> InputError:
+    """Build the error for rows that pandas labels otherwise."""
+    wanted, reference = labels.index, labels.name
+    rule = f"must have the same index as `{reference}`"
+    picked = f"`{name}.loc[{reference}.index]`"
+    known = bool(index.is_unique and wanted.isin(index).all())
+    if len(index) != len(wanted):
+        hint = "both must come from the same rows, in the same order."
+        if known and len(index) > len(wanted):
+            hint = f"if these are more rows than those of `{reference}`, pass {picked}."
+        rule = f"must have as many rows as `{reference}`"
+        return fail(ShapeError, name, rule, got=f"{len(index)} and {len(wanted)}", hint=hint)
+    a, b = np.asarray(index, dtype=object), np.asarray(wanted, dtype=object)
+    differ = np.fromiter((x is not y and bool(x != y) for x, y in zip(a, b, strict=True)), bool, len(a))
+    hint = f"if rows belong together by their position, pass `{name}.to_numpy()`."
+    if known:
+        hint = f"the labels are the same in another order: pass {picked}."
+    row = int(differ.argmax())
+    got = f"{show(a[row])} where `{reference}` has {show(b[row])}"
+    return bad_rows(differ, AlignmentError, name, rule, got=got, hint=hint)
+
+
+def same_rows_of_both(a: RowLabels | None, b: RowLabels | None) -> None:
+    """Refuse two models whose rows pandas labels otherwise."""
+    if a is not None and b is not None and not a.index.equals(b.index):
+        hint = "give both the same rows in the same order, for example `y_prob.loc[y_true.index]` in both."
+        raise fail(AlignmentError, "b", "must have the same index as `a`", got="another one", hint=hint)
+
+
+def same_outcomes(a: AnyArray, b: AnyArray, name: str) -> None:
+    """Require that the same happened in every row of both; ``name`` is what each calls it."""
+    same_rows("b", len(b), len(a), "a")
+    if a.shape != b.shape:
+        got = f"shapes {a.shape} and {b.shape}"
+        raise fail(ShapeError, "b", f"must have a `{name}` of the same shape as `a`", got=got)
+    differ = (a != b).reshape(len(a), -1).any(axis=1)
+    if differ.any():
+        row = int(differ.argmax())
+        got = f"{show(b[row])} where `a` has {show(a[row])}"
+        hint = "give both the same rows in the same order, and the same `pos_label`, or columns in the same order."
+        raise bad_rows(differ, LabelError, "b", f"must have the same `{name}` as `a`", got=got, hint=hint)

@@ -1,55 +1,44 @@
-"""Probabilities and logits of classes, or of several labels a row: form, range, sums of rows, certainty and clips."""
+"""Probabilities and logits: their form, range and clips; and what happened of two outcomes."""
 
 import math
+import sys
 from typing import Any
 
 import numpy as np
 
-from .._types import AnyArray, ArrayLike, FloatArray
+from .._types import AnyArray, ArrayLike, BoolArray, IndexArray
 from ..errors import (
+    DtypeError,
     FormError,
     InputError,
+    LabelError,
     MissingValueError,
-    NormalisationError,
     OptionError,
     RangeError,
     ShapeError,
 )
-from .arrays import as_numbers, block, from_torch, not_empty, refuse, slices
+from .arrays import (
+    as_keys,
+    as_numbers,
+    bad_rows,
+    block,
+    is_missing,
+    is_text,
+    not_empty,
+    refuse,
+    same_rows,
+    slices,
+    spelled_labels,
+)
 from .message import fail, phrase, show
-
-__all__ = [
-    "LABELS",
-    "any_zero",
-    "certain_reason",
-    "class_shape",
-    "clip_for",
-    "clip_note",
-    "clip_value",
-    "clips_little",
-    "decimals_of",
-    "label_values",
-    "largest_clip",
-    "one_form",
-    "probabilities",
-    "real_logits",
-    "refuse_arrays",
-    "row_sums",
-    "row_tolerance",
-]
 
 
 def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
     """Return the one form that was given, and its name."""
     value, name = (y_prob, "y_prob") if logits is None else (logits, "logits")
     if value is None or (y_prob is not None and logits is not None):
-        raise fail(
-            FormError,
-            "y_prob",
-            "or `logits` must be given, exactly one of them",
-            got="neither" if value is None else "both",
-            hint=phrase("a form"),
-        )
+        rule, got = "or `logits` must be given, exactly one of them", "neither" if value is None else "both"
+        raise fail(FormError, "y_prob", rule, got=got, hint=phrase("a form"))
     array = as_numbers(value, name)
     not_empty(array, name)
     return array, name
@@ -65,20 +54,16 @@ def refuse_arrays(source: str, **arrays: Any) -> None:
 
 def class_shape(values: AnyArray, name: str, pos_label: Any = None, labels: Any = None) -> bool:
     """Tell whether there is one value a row, or one a class; refuse other shapes and the labels of the other one."""
-    rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
-    if values.ndim == 2 and values.shape[1] == 1:
-        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`."
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[1] == 1):
+        rule = "must have shape (n,) for two classes or (n, K) with K >= 2"
+        hint = f"if it belongs to the positive class, pass `{name}[:, 0]`." if values.ndim == 2 else None
         raise fail(ShapeError, name, rule, got=f"shape {values.shape}", hint=hint)
-    if values.ndim not in (1, 2):
-        raise fail(ShapeError, name, rule, got=f"shape {values.shape}")
     if values.ndim == 1 and labels is not None:
-        hint = phrase("names of columns")
-        raise fail(OptionError, "labels", phrase("names columns"), got=phrase("a value a row", name=name),
-                   hint=hint)  # fmt: skip
+        rule, got = phrase("names columns"), phrase("a value a row", name=name)
+        raise fail(OptionError, "labels", rule, got=got, hint=phrase("names of columns"))
     if values.ndim == 2 and pos_label is not None:
-        hint = phrase("one column")
-        raise fail(OptionError, "pos_label", phrase("belongs to one"),
-                   got=phrase("a value a class", name=name, shape=values.shape), hint=hint)  # fmt: skip
+        rule, got = phrase("belongs to one"), phrase("a value a class", name=name, shape=values.shape)
+        raise fail(OptionError, "pos_label", rule, got=got, hint=phrase("one column"))
     return values.ndim == 1
 
 
@@ -135,130 +120,188 @@ def real_logits(array: AnyArray, name: str) -> bool:
             rule = "must be finite or -inf"
             raise refuse(array, name, np.isposinf, RangeError, rule, "a +inf logit has no softmax.")
         if array.ndim == 2 and low == -np.inf and bool((values.max(axis=1) == -np.inf).any()):
-            raise refuse(
-                array,
-                name,
-                lambda x: np.broadcast_to((x.max(axis=1) == -np.inf)[:, None], x.shape),
-                RangeError,
-                "must have a finite value in each row",
-                "a row of nothing but -inf gives no class a probability.",
-            )
+            hint = "a row of nothing but -inf gives no class a probability."
+            raise refuse(array, name, _nothing_finite, RangeError, "must have a finite value in each row", hint)
     return infinite
 
 
-_MOST_MOVE = 0.005  # nat
-_DECIMALS = range(2, 7)
-_ROUNDING = 0.01  # that far from 1 a sum of float16 or bfloat16 may come to lie
+def _nothing_finite(rows: AnyArray) -> BoolArray:
+    return np.broadcast_to((rows.max(axis=1) == -np.inf)[:, None], rows.shape)
 
 
-def row_tolerance(classes: int) -> float:
-    """Return how far from 1 a row may sum: so little that ECD moves by at most 0.005 nat.
-
-    Used as given, a row that sums to ``1 + d`` has an excess larger than that of the normalised row by exactly
-    ``d (log(1 + d) - h)``, where ``h`` is the entropy of the latter, at most ``log K``. For ``|d| < 0.0099`` that is no
-    more than ``|d| (log K + 0.01)``, whatever the row and whatever happened; and a mean moves no more than its rows.
-    """
-    return _MOST_MOVE / (math.log(classes) + 0.01)
-
-
-def row_sums(array: AnyArray, name: str, original: Any = None) -> None:
-    """Require every row to sum to one, within `row_tolerance`; ``original`` is the argument that became the array."""
-    tolerance = row_tolerance(array.shape[1])
-    worst, at, count = 0.0, 0, 0
-    for part in slices(array):
-        sums = array[part].sum(axis=1, dtype=np.float64)
-        off = np.abs(sums - 1.0)
-        count += int((off > tolerance).sum())
-        farthest = int(off.argmax())
-        if off[farthest] > abs(worst):
-            worst, at = float(sums[farthest] - 1.0), part.start + farthest
-    if count:
-        raise _bad_sums(array, name, original, worst, at, count)
-
-
-def _bad_sums(array: AnyArray, name: str, original: Any, worst: float, at: int, count: int) -> InputError:
-    """Build the error for rows that do not sum to one: the farthest, and how many."""
-    return fail(
-        NormalisationError,
-        name,
-        f"must sum to 1 in each row, within {row_tolerance(array.shape[1]):.3g}",
-        got=f"{1.0 + worst:.9g} (off by {worst:+.3g}, the farthest)",
-        place=f"row {at}",
-        count=(count, array.shape[0]),
-        hint=_sum_hint(array, name, original, worst, at),
-    )
+def outcome_column(y_true: ArrayLike, values: AnyArray, name: str) -> AnyArray:
+    """Return outcomes as an array of shape (n,); other things are refused before the predictions are looked at."""
+    labels = as_keys(y_true, "y_true")
+    _require_labels(labels)
+    if _swapped(labels, values):
+        raise fail(
+            LabelError, "y_true", "must hold what happened",
+            got=f"numbers between 0 and 1, and whole numbers as `{name}`",
+            hint=phrase("swapped", argument="logits=logits" if name == "logits" else name),
+        )  # fmt: skip
+    if labels.ndim == 1:
+        return labels
+    got, hint = f"shape {labels.shape}", None
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        hint = "pass `y_true[:, 0]`."
+    elif labels.ndim == 2:
+        ones = _ones(labels)
+        if ones is not None and (ones == 1).all():
+            hint = "for one-hot rows pass `y_true.argmax(axis=1)`."
+        elif ones is not None:
+            row = int(ones.argmax())
+            got += f" with {ones[row]} ones in row {row}: several labels a row"
+            argument = "logits=logits" if name == "logits" else name
+            hint = f"evaluate every label with `evaluate(y_true, {argument}, by_label=True)`."
+    raise fail(ShapeError, "y_true", "must be one label for each row, shape (n,)", got=got, hint=hint)
 
 
-def _sum_hint(array: AnyArray, name: str, original: Any, worst: float, at: int) -> str:
-    """Say what to type: for rounded values, for short floats, for anything else."""
-    short = "bfloat16" if "bfloat16" in str(getattr(original, "dtype", "")) else str(array.dtype)
-    wide = name
-    if short in ("bfloat16", "float16"):  # their quotients would be rounded again
-        wide = f"{name}.float()" if from_torch(original) else f"{name}.astype('float32')"
-    divided = f"`{wide} / {wide}.sum(axis=1, keepdims=True)`"
-    decimals = _decimals(block(array, slice(at, at + 1))[0], _eps(array))
-    if decimals is not None:
-        if not any((array[part] == 0).any() for part in slices(array)):
-            return phrase("rounded sums", decimals=decimals, divided=divided)
-        half_a_unit = 0.5 * 10.0**-decimals
-        key = "rounded sums and zeros" if clips_little(half_a_unit, array.shape[1]) else "coarse sums and zeros"
-        return phrase(key, decimals=decimals, divided=divided, clip=half_a_unit, classes=array.shape[1])
-    if wide != name and abs(worst) < _ROUNDING:
-        return phrase("short floats", dtype=short, divided=divided)
-    return phrase("other sums", divided=divided)
+def _require_labels(labels: AnyArray) -> None:
+    """Refuse what compares with a label and is none: structures, raw bytes, complex numbers."""
+    strange = labels.dtype.kind in "cV"
+    if labels.dtype.kind == "O":
+        strange = any(isinstance(v, complex | np.complexfloating | np.void) for v in labels.reshape(-1))
+    if strange:
+        got = f"dtype {labels.dtype}" if labels.dtype.kind != "O" else "complex numbers or structures among objects"
+        hint = "is it the right column? A field of a structure is one: `y_true['name']`."
+        raise fail(DtypeError, "y_true", "must hold labels: numbers, truths or text", got=got, hint=hint)
 
 
-def _eps(array: AnyArray) -> float:
-    return float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
+def _swapped(labels: AnyArray, values: AnyArray) -> bool:
+    """Tell whether outcomes look like probabilities, and probabilities like outcomes."""
+    if labels.dtype.kind != "f" or labels.size == 0 or not _whole(values.reshape(-1)[:64]):  # most end here
+        return False
+    with np.errstate(invalid="ignore"):
+        inside = all(bool(((labels[part] >= 0) & (labels[part] <= 1)).all()) for part in slices(labels))
+    if not inside or all(_whole(labels[part]) for part in slices(labels)):
+        return False
+    return all(_whole(values[part]) and bool((values[part] >= 0).all()) for part in slices(values))
 
 
-def _decimals(row: FloatArray, eps: float) -> int | None:
-    """Return to how many decimals a row looks rounded; None where it does not, or where that is not why it is off."""
-    total = float(row.sum())
-    for decimals in _DECIMALS:
-        scale = 10.0**decimals
-        if scale * eps > 0.2 or total == 0.0:  # every float would look like it
-            return None
-        scaled = row * scale
-        if (np.abs(scaled - np.rint(scaled)) <= 0.5 * eps * scaled + 1e-9).all():
-            return decimals if abs(total - 1.0) <= (0.5 + 1e-6) * len(row) / scale else None
-    return None
+def _whole(values: AnyArray) -> bool:
+    with np.errstate(invalid="ignore"):
+        return values.dtype.kind in "biu" or bool((values % 1 == 0).all())
 
 
-_MOST_DECIMALS = 9  # decimals that are looked for
+def _ones(labels: AnyArray) -> IndexArray | None:
+    """Return how many ones each row of a matrix holds; None where it holds anything but zeros and ones."""
+    ones = np.asarray(labels == 1)
+    return ones.sum(axis=1) if bool((ones | np.asarray(labels == 0)).all()) else None
 
 
-def decimals_of(values: AnyArray) -> int:
-    """Return how many decimals numbers have that were rounded; 0 where they were not, or where it cannot be told."""
-    rounding = 4.0 * float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 0.0
-    exact = values.astype(np.float64, copy=False)
-    for decimals in range(1, _MOST_DECIMALS + 1):
-        slack = rounding * 10.0**decimals
-        if slack > 0.01:  # a float of this size cannot tell
-            return 0
-        scaled = exact * 10.0**decimals
-        if bool((np.abs(scaled - np.rint(scaled)) <= slack).all()):
-            return decimals
-    return 0
-
-
-def label_values(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:
-    """Return the one form that was given, of shape (n, L), and its name."""
-    values, name = one_form(y_prob, logits)
-    if values.ndim == 3 and values.shape[2] == 2:
-        hint = f"take the second column of each label: `np.stack([p[:, 1] for p in {name}], axis=1)`."
-        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
-                   got=f"shape {values.shape}, a matrix for each label", hint=hint)  # fmt: skip
-    if values.ndim != 2 or values.shape[1] == 0:
-        hint = "for one label a row leave `by_label` out."
-        raise fail(ShapeError, name, "must have a column for each label, shape (n, L)",
-                   got=f"shape {values.shape}", hint=hint)  # fmt: skip
-    if name == "y_prob":
-        probabilities(values, name)
+def complete_labels(labels: AnyArray, n: int, reference: str) -> AnyArray:
+    """Require as many labels as rows, none of them missing."""
+    same_rows("y_true", len(labels), n, reference)
+    if labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype.kind == "O":
+        missing = np.fromiter(map(is_missing, labels), dtype=bool, count=n)
     else:
-        for j in range(values.shape[1]):  # one by one, because log-odds may be infinite, and the logits of classes not
-            real_logits(values[:, j], f"{name}[:, {j}]")
-    return values, name
+        return labels
+    if missing.any():
+        rule = "must not hold missing values"
+        raise bad_rows(
+            missing, MissingValueError, "y_true", rule, got=lambda row: show(labels[row]), hint=phrase("drop")
+        )
+    return labels
+
+
+def distinct_labels(labels: AnyArray) -> list[Any]:
+    if labels.dtype.kind == "O":
+        return list(dict.fromkeys(labels.tolist()))
+    return list(np.unique(labels).tolist())
+
+
+def unexpected_label(labels: AnyArray, bad: BoolArray, rule: str, hint: str) -> InputError:
+    return bad_rows(bad, LabelError, "y_true", rule, got=lambda row: show(labels[row]), hint=hint)
+
+
+def binary_outcomes(y_true: AnyArray, n: int, reference: str, pos_label: Any = None, whole: bool = False) -> BoolArray:
+    """Return True where the positive outcome happened; it must, where these are the ``whole`` rows."""
+    labels = complete_labels(y_true, n, reference)
+    if not isinstance(pos_label, str):
+        labels = as_spelled(labels)
+    if pos_label is not None:
+        positive = _named_outcomes(labels, pos_label)
+        if whole and not positive.any():
+            raise never_occurs(pos_label, list(map(show, distinct_labels(labels))))
+        return positive
+    if labels.dtype.kind == "b":
+        return labels
+    if labels.dtype.kind in "US" or (labels.dtype.kind == "O" and any(isinstance(v, str) for v in labels)):
+        names = distinct_labels(labels)[:5]
+        hint = phrase("positive, for example", label=names[-1])
+        raise unexpected_label(labels, np.ones(n, dtype=bool), phrase("zero or one"), hint)
+    if labels.dtype.kind in "iu" and all(_zeros_and_ones(labels[part]) for part in slices(labels)):
+        return _lowest_bytes(labels)
+    positive = np.asarray(labels == 1, dtype=bool)
+    bad = ~(positive | np.asarray(labels == 0, dtype=bool))
+    if bad.any():
+        hint = phrase("positive")
+        if labels.dtype.kind == "f" and bool((labels[bad] % 1 != 0).any()):
+            hint = phrase("a tie")
+        raise unexpected_label(labels, bad, "must be 0 or 1", hint)
+    return positive
+
+
+def as_spelled(labels: AnyArray) -> AnyArray:
+    """Return text as numbers, where every label is one; no name is compared with them."""
+    numbers = spelled_labels(labels) if is_text(labels) else None
+    return labels if numbers is None else numbers
+
+
+def _zeros_and_ones(labels: AnyArray) -> bool:
+    # Without a sign, a negative number is a large one: so one look at them is enough.
+    return bool(labels.view(labels.dtype.str.replace("i", "u")).max() <= 1)
+
+
+def _lowest_bytes(labels: AnyArray) -> BoolArray:
+    """Return whole numbers that are 0 or 1 as truths, without a copy: the lowest byte of each says it all."""
+    if not labels.flags.c_contiguous:
+        return np.asarray(labels == 1, dtype=bool)
+    size = labels.dtype.itemsize
+    little = labels.dtype.byteorder == "<" or (labels.dtype.byteorder in "=|" and sys.byteorder == "little")
+    return np.asarray(labels.view(np.bool_)[(0 if little else size - 1) :: size])
+
+
+def _named_outcomes(labels: AnyArray, pos_label: Any) -> BoolArray:
+    """Return True where the positive label stands; there may be one other label at most."""
+    textual = labels.dtype.kind in "US"
+    if labels.dtype.kind != "O" and textual != isinstance(pos_label, str | bytes):
+        raise never_occurs(pos_label, list(map(show, distinct_labels(labels))), comparable=False)
+    positive = equal_labels(labels, pos_label)
+    others = distinct_labels(labels[~positive])
+    if len(others) > 1:
+        if not positive.any():
+            raise never_occurs(pos_label, list(map(show, others)))
+        rule, got = phrase("one other label", label=show(pos_label)), ", ".join(map(show, others[:5]))
+        raise fail(LabelError, "y_true", rule, got=f"{len(others)} others: {got}", hint=phrase("a column a class"))
+    return positive
+
+
+def equal_labels(labels: AnyArray, label: Any) -> BoolArray:
+    """Compare as Python does, exactly: NumPy makes floats of whole numbers first where one side is a float."""
+    if labels.dtype.kind == "O":
+        return np.fromiter((v == label for v in labels), bool, len(labels))
+    if isinstance(label, np.generic):
+        label = label.item()
+    if labels.dtype.kind in "iu" and isinstance(label, float):
+        if not label.is_integer():
+            return np.zeros(len(labels), dtype=bool)
+        label = int(label)
+    elif labels.dtype.kind == "f" and isinstance(label, int):
+        if label.bit_length() > 1023 or label != int(float(label)):
+            return np.zeros(len(labels), dtype=bool)
+        label = float(label)
+    return np.asarray(labels == label, dtype=bool)
+
+
+def never_occurs(pos_label: Any, others: list[str], comparable: bool = True) -> InputError:
+    """Build the error for a positive label that is nowhere among the outcomes; ``others`` are there, as typed."""
+    shown = ", ".join(others[:5]) + (", ..." if len(others) > 5 else "")
+    hint = phrase("never happened" if comparable else "never occurs", shown=shown, label=show(pos_label))
+    got = f"{show(pos_label)}, which never occurs"
+    return fail(LabelError, "pos_label", phrase("a label that occurs"), got=got, hint=hint)
 
 
 # The smallest probability that is meant: how much of a prediction it may move, and when it is offered
@@ -287,13 +330,7 @@ def clip_value(clip: Any, name: str, classes: int) -> float | None:
     if clip is None:
         return None
     if name != "y_prob":
-        raise fail(
-            FormError,
-            "clip",
-            "applies to `y_prob` only",
-            got=f"`{name}`",
-            hint=phrase("nothing to clip"),
-        )
+        raise fail(FormError, "clip", "applies to `y_prob` only", got=f"`{name}`", hint=phrase("nothing to clip"))
     if not isinstance(clip, int | float | np.number) or not 0.0 < clip < 1.0 / classes:
         raise fail(RangeError, "clip", f"must lie strictly between 0 and 1/{classes}", got=show(clip))
     if not clips_little(float(clip), classes):
@@ -324,53 +361,3 @@ def clip_for(classes: int, decimals: int = 0) -> str | None:
     if decimals:
         return f"5e-{decimals + 1}" if clips_little(0.5 * 10.0**-decimals, classes) else None
     return f"1e-{7 + max(math.ceil(math.log10(classes)) - 3, 0)}"
-
-
-#: What is said of predictions that are all exactly 0 or 1; the number of them stands before it.
-LABELS = (
-    "predictions are exactly 0 or 1: they look like labels, and a label says nothing of how sure the model is. Pass"
-    " probabilities: of scikit-learn, those of `predict_proba`."
-)
-
-
-def certain_reason(certain: int, n: int, classes: int, decimals: int = 0, *, labels: bool = False) -> str:
-    """Say why predictions of which ``certain`` call an outcome impossible are not safe, and what to type.
-
-    Parameters
-    ----------
-    certain, n : int
-        Rows that give some outcome a probability of exactly 0, and all rows.
-    classes : int
-        How many outcomes there are.
-    decimals : int, default 0
-        To how many decimals predictions were rounded; 0 where they were not.
-    labels : bool, default False
-        Whether every row gives one outcome a probability of exactly 1.
-
-    Returns
-    -------
-    str
-        Some sentences, the last of which ends with a line to paste.
-    """
-    if labels and n > 1:
-        return f"all {n} {LABELS}"
-    single = certain == 1
-    if classes == 2:
-        what = (
-            f"{certain} of {n} predictions {'is' if single else 'are'} exactly 0 or 1, and one failure there would be"
-            " an infinite surprise."
-        )
-    else:
-        what = (
-            f"{certain} of {n} rows {'gives' if single else 'give'} some class a probability of exactly 0, and if that"
-            " class happens once, the surprise is infinite."
-        )
-    clip = clip_for(classes, decimals)
-    why = "Rounding makes such predictions, and so does a float32 softmax."
-    if decimals:
-        why = f"The predictions have {decimals} decimal{'' if decimals == 1 else 's'}, so a 0 may be up to"
-        if clip is None:
-            much = f"5e-{decimals + 1}, too much to clip {classes} classes at."
-            return f"{what} {why} {much} Pass finite `logits=`, or probabilities with all their digits."
-        why = f"{why} {clip}."
-    return f"{what} {why} Pass finite `logits=`, or state the smallest probability you mean: `clip={clip}`."

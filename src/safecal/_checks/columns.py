@@ -1,53 +1,34 @@
-"""Columns beside the predictions (weights, groups, clusters, steps), rows that belong together, and options."""
+"""What a door takes beside its predictions: columns (weights, groups, clusters, runs, steps) and values of options.
+
+And what stands around every door: the same arithmetic whatever the caller chose with ``np.seterr``, and no name that
+the door does not take.
+"""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import wraps
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property, wraps
+from inspect import isgeneratorfunction
+from types import FunctionType
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from .._types import AnyArray, ArrayLike, BoolArray, By, IndexArray
-from ..errors import (
-    AlignmentError,
-    InputError,
-    LabelError,
-    MissingValueError,
-    OptionError,
-    RangeError,
-    ShapeError,
-    WeightError,
-)
+from ..errors import InputError, MissingValueError, OptionError, RangeError, ShapeError, WeightError
 from .arrays import as_array, as_keys, as_numbers, bad_rows, is_missing, refuse, same_rows
-from .message import fail, phrase, show
-
-__all__ = [
-    "RowLabels",
-    "choice",
-    "cluster_codes",
-    "clusters",
-    "expected_rows",
-    "fraction",
-    "group_codes",
-    "numbered",
-    "one_cluster",
-    "one_side",
-    "positive",
-    "row_labels",
-    "run_column",
-    "same_labels",
-    "same_outcomes",
-    "same_rows_of_both",
-    "spelled",
-    "step_column",
-    "step_keys",
-    "weights",
-    "whole_number",
-]
+from .message import fail, phrase, refused, show
 
 W = TypeVar("W", bound=str)
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
 
 _LIGHTEST, _HEAVIEST = 1e-75, 1e75
+_PLAIN = {str, int, float, bool, type(None)}
+_SHOWN = 5  # groups that an error names, at most
+_HYPHENATED = {"overconfident": "over-confident", "underconfident": "under-confident"}
+_DUNDERS = ("__init__", "__add__", "__getitem__", "__repr__", "__str__", "_repr_html_")
 
 
 def weights(sample_weight: ArrayLike | None, n: int, reference: str = "y_true") -> AnyArray | None:
@@ -100,13 +81,8 @@ def _keys_of_column(column: ArrayLike, name: str, n: int, reference: str) -> tup
     """Return the distinct values of a column in order, and for each row the place of its value among them."""
     values = as_keys(column, name)
     if values.ndim != 1:
-        raise fail(
-            ShapeError,
-            name,
-            "must be one key for each row, shape (n,)",
-            got=f"shape {values.shape}",
-            hint='group by several columns with a mapping: `by={"site": site, "year": year}`.',
-        )
+        hint = 'group by several columns with a mapping: `by={"site": site, "year": year}`.'
+        raise fail(ShapeError, name, "must be one key for each row, shape (n,)", got=f"shape {values.shape}", hint=hint)
     same_rows(name, len(values), n, reference)
     if values.dtype.kind in "biuU":
         distinct, codes = numbered(values)
@@ -126,9 +102,6 @@ def _keys_of_column(column: ArrayLike, name: str, n: int, reference: str) -> tup
     number = {key: k for k, key in enumerate(distinct_keys)}
     code_of = {item: number[key] for item, key in key_of.items()}
     return tuple(distinct_keys), np.fromiter(map(code_of.__getitem__, items), dtype=np.intp, count=n)
-
-
-_PLAIN = {str, int, float, bool, type(None)}
 
 
 def numbered(values: AnyArray) -> tuple[AnyArray, IndexArray]:
@@ -178,79 +151,6 @@ def one_cluster(count: int) -> InputError:
     return fail(ShapeError, "cluster", "must name at least two clusters", got=f"{count}", hint=hint)
 
 
-def choice(value: Any, name: str, choices: Sequence[W], *, hint: str | None = None) -> W:
-    """Require one of a few words."""
-    if value not in choices:
-        rule = f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(map(repr, choices))}"
-        raise fail(OptionError, name, rule, got=show(value), hint=hint)
-    return choices[choices.index(value)]
-
-
-def one_side(value: Any, name: str, choices: Sequence[W]) -> W:
-    """Require one of a few words; "overconfident", as documents have it, is "over-confident"."""
-    return choice(_HYPHENATED.get(value, value) if isinstance(value, str) else value, name, choices)
-
-
-_HYPHENATED = {"overconfident": "over-confident", "underconfident": "under-confident"}
-
-
-def fraction(value: Any, name: str) -> float:
-    """Require a number strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < 1.0:
-        raise fail(RangeError, name, "must lie strictly between 0 and 1", got=show(value))
-    return float(value)
-
-
-def positive(value: Any, name: str) -> float:
-    """Require a number greater than 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0.0:
-        raise fail(RangeError, name, "must be greater than 0", got=show(value))
-    return float(value)
-
-
-def whole_number(value: Any, name: str, least: int, error: type[InputError] = OptionError) -> int:
-    """Require an integer that is not too small."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise fail(error, name, f"must be a whole number, at least {least}", got=show(value))
-    return int(value)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def spelled(*options: type) -> Callable[[F], F]:
-    """Let a function refuse names that it does not take; ``options`` are the typed dictionaries of its ``**``.
-
-    Without that, the name of a function deep inside stands in the error.
-    """
-
-    def decorate(function: F) -> F:
-        code = function.__code__
-        own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        known = frozenset(own).union(*(kind.__annotations__ for kind in options)) - {"self", "cls"}
-
-        @wraps(function)
-        def inside(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            if not kwargs.keys() <= known:
-                owner = args[0] if args and own[:1] == ("cls",) else None
-                door = function.__qualname__ if owner is None else f"{owner.__name__}.{function.__name__}"
-                raise _unknown_argument(next(name for name in kwargs if name not in known), door, known)
-            return function(*args, **kwargs)
-
-        return inside  # type: ignore[return-value]
-
-    return decorate
-
-
-def _unknown_argument(name: str, door: str, known: Iterable[str]) -> TypeError:
-    from difflib import get_close_matches  # a first answer does without it
-
-    near = get_close_matches(name, sorted(known), n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(f'`{word}`' for word in sorted(known))}."
-    return TypeError(f"`{name}` is no argument of `{door}`.\n\nHint: {hint}")
-
-
 def _complete_column(column: ArrayLike, name: str, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
     """Number the keys of a column in which none may be missing: a row of no run or no step has no place."""
     keys, codes = _keys_of_column(column, name, n, reference)
@@ -295,96 +195,193 @@ def expected_rows(expected: Any, runs: tuple[IndexArray, int], steps: tuple[Inde
     return int(expected)
 
 
-class RowLabels(NamedTuple):
-    """The labels of the rows, and the argument that brought them."""
-
-    name: str
-    index: Any
-
-
-def _index(value: Any) -> Any:
-    """Return the index of a Series or a frame, without importing pandas; a list has a method of that name."""
-    index = getattr(value, "index", None)
-    return None if callable(index) or not callable(getattr(index, "equals", None)) else index
-
-
-def row_labels(**columns: Any) -> RowLabels | None:
-    """Return the labels of the first column that has some; refuse another column that has others."""
-    labels: RowLabels | None = None
-    for name, value in columns.items():
-        if labels is None:
-            index = _index(value)
-            labels = None if index is None else RowLabels(name, index)
-        else:
-            same_labels(labels, **{name: value})
-    return labels
+def fitted_codes(
+    by: By | None, n: int, reference: str, fitted: tuple[Hashable, ...] | None
+) -> tuple[tuple[Hashable, ...], IndexArray] | None:
+    """Return the groups of the rows, each of which must have been fitted; None where none were."""
+    if fitted is None:
+        if by is None:
+            return None
+        hint = "pass `by=` to the fit as well, or leave it out here."
+        raise fail(OptionError, "by", "must not be given: there is one map for all rows", hint=hint)
+    if by is None:
+        rule = "must be given: each group has a map of its own"
+        raise fail(OptionError, "by", rule, hint="pass the column that was passed to the fit, for these rows.")
+    _, keys, codes = group_codes(by, n, reference)
+    unknown: BoolArray = np.array([key not in fitted for key in keys], dtype=bool)
+    if unknown.any():
+        rule = f"must be among those fitted ({_listed(map(show, fitted), len(fitted))})"
+        hint = "fit again with rows of that group, or without `by=` for one map that serves any row."
+        raise bad_rows(unknown[codes], OptionError, "by", rule, got=lambda row: show(keys[codes[row]]), hint=hint)
+    return keys, codes
 
 
-def same_labels(labels: RowLabels | None, **columns: Any) -> None:
-    """Refuse a column, or a column of a mapping, whose rows are labelled otherwise."""
-    if labels is None:
-        return
-    for name, value in columns.items():
-        if isinstance(value, Mapping):
-            for key, column in value.items():
-                _require_same_index(labels, f"{name}[{key!r}]", column)
-        else:
-            _require_same_index(labels, name, value)
-
-
-def _require_same_index(labels: RowLabels, name: str, value: Any) -> None:
-    index = _index(value)
-    if index is not None and index is not labels.index and not index.equals(labels.index):
-        raise _different_index(labels, name, index)
-
-
-def _different_index(labels: RowLabels, name: str, index: Any) -> InputError:
-    """Build the error for rows that pandas labels otherwise."""
-    wanted, reference = labels.index, labels.name
-    rule = f"must have the same index as `{reference}`"
-    picked = f"`{name}.loc[{reference}.index]`"
-    known = bool(index.is_unique and wanted.isin(index).all())
-    if len(index) != len(wanted):
-        hint = "both must come from the same rows, in the same order."
-        if known and len(index) > len(wanted):
-            hint = f"if these are more rows than those of `{reference}`, pass {picked}."
-        rule = f"must have as many rows as `{reference}`"
-        return fail(ShapeError, name, rule, got=f"{len(index)} and {len(wanted)}", hint=hint)
-    a, b = np.asarray(index, dtype=object), np.asarray(wanted, dtype=object)
-    differ = np.fromiter((x is not y and bool(x != y) for x, y in zip(a, b, strict=True)), bool, len(a))
-    hint = f"if rows belong together by their position, pass `{name}.to_numpy()`."
-    if known:
-        hint = f"the labels are the same in another order: pass {picked}."
-    return bad_rows(
-        differ,
-        AlignmentError,
-        name,
-        rule,
-        got=lambda row: f"{show(a[row])} where `{reference}` has {show(b[row])}",
-        hint=hint,
+def groups_refused(refusals: Mapping[Hashable, tuple[int, str]], of: int) -> NoReturn:
+    """Raise for groups that have no temperature of their own: for each its rows, and what it lacks."""
+    named = (f"{show(key)} ({rows} {'row' if rows == 1 else 'rows'}: {why})" for key, (rows, why) in refusals.items())
+    refused(
+        f"the groups of `by` must each support a temperature of their own; {len(refusals)} of {of} do not: "
+        f"{_listed(named, len(refusals))}",
+        "join small groups, leave their rows out, or fit without `by=`.",
     )
 
 
-def same_rows_of_both(a: RowLabels | None, b: RowLabels | None) -> None:
-    """Refuse two models whose rows pandas labels otherwise."""
-    if a is not None and b is not None and not a.index.equals(b.index):
-        hint = "give both the same rows in the same order, for example `y_prob.loc[y_true.index]` in both."
-        raise fail(AlignmentError, "b", "must have the same index as `a`", got="another one", hint=hint)
+def _listed(items: Iterable[str], size: int) -> str:
+    shown = [item for item, _ in zip(items, range(_SHOWN), strict=False)]
+    return ", ".join(shown) + (f" and {size - _SHOWN} more" if size > _SHOWN else "")
 
 
-def same_outcomes(a: AnyArray, b: AnyArray, name: str) -> None:
-    """Require that the same happened in every row of both; ``name`` is what each calls it."""
-    same_rows("b", len(b), len(a), "a")
-    if a.shape != b.shape:
-        got = f"shapes {a.shape} and {b.shape}"
-        raise fail(ShapeError, "b", f"must have a `{name}` of the same shape as `a`", got=got)
-    differ = (a != b).reshape(len(a), -1).any(axis=1)
-    if differ.any():
-        raise bad_rows(
-            differ,
-            LabelError,
-            "b",
-            f"must have the same `{name}` as `a`",
-            got=lambda row: f"{show(b[row])} where `a` has {show(a[row])}",
-            hint="give both the same rows in the same order, and the same `pos_label`, or columns in the same order.",
-        )
+def choice(value: Any, name: str, choices: Sequence[W], *, hint: str | None = None) -> W:
+    """Require one of a few words."""
+    if value not in choices:
+        rule = f"must be {'one of ' if len(choices) > 1 else ''}{', '.join(map(repr, choices))}"
+        raise fail(OptionError, name, rule, got=show(value), hint=hint)
+    return choices[choices.index(value)]
+
+
+def one_side(value: Any, name: str, choices: Sequence[W]) -> W:
+    """Require one of a few words; "overconfident", as documents have it, is "over-confident"."""
+    return choice(_HYPHENATED.get(value, value) if isinstance(value, str) else value, name, choices)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def fraction(value: Any, name: str) -> float:
+    """Require a number strictly between 0 and 1."""
+    return between(value, name, 0.0, 1.0)
+
+
+def between(value: Any, name: str, low: float, high: float) -> float:
+    """Require a number strictly between two others."""
+    if not _is_number(value) or not low < value < high:
+        raise fail(RangeError, name, f"must lie strictly between {low:g} and {high:g}", got=show(value))
+    return float(value)
+
+
+def positive(value: Any, name: str) -> float:
+    """Require a number greater than 0."""
+    if not _is_number(value) or not value > 0.0:
+        raise fail(RangeError, name, "must be greater than 0", got=show(value))
+    return float(value)
+
+
+def inverse_temperature(value: Any, name: str) -> float:
+    """Require a number above 0 whose inverse is finite: below 0 it would turn every prediction round."""
+    if not _is_number(value) or not 0.0 < value < np.inf or not 1.0 / float(value) < np.inf:
+        rule = "must be an inverse temperature: a number above 0 whose inverse is finite"
+        raise fail(RangeError, name, rule, got=show(value), hint="fit again; a temperature below 0 has no meaning.")
+    return float(value)
+
+
+def whole_number(value: Any, name: str, least: int, error: type[InputError] = OptionError) -> int:
+    """Require an integer that is not too small."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise fail(error, name, f"must be a whole number, at least {least}", got=show(value))
+    return int(value)
+
+
+def yes_or_no(value: Any, name: str) -> bool:
+    """Require True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise fail(OptionError, name, "must be True or False", got=show(value))
+    return bool(value)
+
+
+def spelled(*options: type) -> Callable[[F], F]:
+    """Let a function refuse names that it does not take; ``options`` are the typed dictionaries of its ``**``.
+
+    Without that, the name of a function deep inside stands in the error.
+    """
+
+    def decorate(function: F) -> F:
+        code = function.__code__
+        own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known = frozenset(own).union(*(kind.__annotations__ for kind in options)) - {"self", "cls"}
+
+        @wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            if not kwargs.keys() <= known:
+                owner = args[0] if args and own[:1] == ("cls",) else None
+                door = function.__qualname__ if owner is None else f"{owner.__name__}.{function.__name__}"
+                raise _unknown_argument(next(name for name in kwargs if name not in known), door, known)
+            return function(*args, **kwargs)
+
+        return inside  # type: ignore[return-value]
+
+    return decorate
+
+
+def _unknown_argument(name: str, door: str, known: Iterable[str]) -> TypeError:
+    from difflib import get_close_matches  # a first answer does without it
+
+    near = get_close_matches(name, sorted(known), n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(f'`{word}`' for word in sorted(known))}."
+    return TypeError(f"`{name}` is no argument of `{door}`.\n\nHint: {hint}")
+
+
+_inside: ContextVar[bool] = ContextVar("safecal_inside", default=False)
+
+
+@contextmanager
+def _own_errstate() -> Iterator[None]:
+    """Enter from outside; within safecal, what a caller of ours chose for some lines stays.
+
+    An underflow is no error here: it is what a probability of e^-800 is; nor is the square of a log-odds of 1e200,
+    which is infinite and is looked at as that. What is invalid, or a division by 0, warns, and the tests turn that into
+    an error.
+    """
+    if _inside.get():
+        yield
+        return
+    token = _inside.set(True)
+    try:
+        with np.errstate(divide="warn", over="ignore", under="ignore", invalid="warn"):
+            yield
+    finally:
+        _inside.reset(token)
+
+
+def steady(function: F) -> F:
+    """Let a function, or each step of a generator, compute with safecal's choice."""
+    if isgeneratorfunction(function):
+
+        @wraps(function)
+        def steps(*args: Any, **kwargs: Any) -> Iterator[Any]:
+            generator = function(*args, **kwargs)
+            while True:
+                with _own_errstate():
+                    try:
+                        step = next(generator)
+                    except StopIteration:
+                        return
+                yield step
+
+        return steps  # type: ignore[return-value]
+
+    @wraps(function)
+    def inside(*args: Any, **kwargs: Any) -> Any:
+        if _inside.get():  # most calls are; what `_own_errstate` does then is nothing, slowly
+            return function(*args, **kwargs)
+        with _own_errstate():
+            return function(*args, **kwargs)
+
+    return inside  # type: ignore[return-value]
+
+
+def steadied(cls: C) -> C:
+    """Let everything public of a class do so, its properties included."""
+    for name, value in list(vars(cls).items()):
+        if name.startswith("_") and name not in _DUNDERS:
+            continue
+        if isinstance(value, FunctionType):
+            setattr(cls, name, steady(value))
+        elif isinstance(value, classmethod | staticmethod):
+            setattr(cls, name, type(value)(steady(value.__func__)))
+        elif isinstance(value, property) and value.fget is not None:
+            setattr(cls, name, property(steady(value.fget), value.fset, value.fdel, value.__doc__))
+        elif isinstance(value, cached_property):
+            value.func = steady(value.func)
+    return cls

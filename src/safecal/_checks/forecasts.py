@@ -20,31 +20,6 @@ from ..errors import (
 from .arrays import as_array, as_numbers, bad_rows, not_empty, require_finite, same_rows
 from .message import fail, show
 
-__all__ = [
-    "Grid",
-    "batch_rows",
-    "class_names_between",
-    "draw_array",
-    "drawn_log_density",
-    "draws_are_alike",
-    "flat_draws",
-    "generator",
-    "interval_ends",
-    "interval_levels",
-    "no_inference_data",
-    "not_in_sample",
-    "one_prediction",
-    "outcome_log_density",
-    "outcome_numbers",
-    "outcomes",
-    "quantile_levels",
-    "quantile_values",
-    "refused_by",
-    "row_values",
-    "single_column",
-    "unknown_distribution",
-]
-
 _ROUNDING = 1e-13
 
 

@@ -1,32 +1,17 @@
 """The one template of an input error: argument, rule, value, place, count, then one move to make; and its phrases.
 
-A phrase says what to type. In Python that is an argument, at a frame a column, in a shell an option.
+A phrase says what to type. In Python that is an argument, at a frame a column, in a shell an option. What a map cannot
+do has words here, too.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, NoReturn, Self, final
 
 import numpy as np
 
-from ..errors import InputError
-from ..visible import visible
-
-__all__ = [
-    "FRAME",
-    "PYTHON",
-    "SHELL",
-    "Complaint",
-    "Phrase",
-    "alike",
-    "fail",
-    "in_options",
-    "phrase",
-    "said_at",
-    "show",
-    "worded",
-]
+from ..errors import InputError, OptionError, UnavailableError, visible
 
 PYTHON = {
     # rules
@@ -259,3 +244,34 @@ def in_options(text: str, *, recalibrates: bool = True) -> str:
     for python, shell in (*_TYPED, *(_RECALIBRATED if recalibrates else _NOT_IN_A_SHELL)):
         text = re.sub(python, shell, text)
     return text
+
+
+# What cannot be done with a map
+
+
+def refused(text: str, hint: str | None) -> NoReturn:
+    """Raise for what does not exist, with one move to make where there is one."""
+    raise UnavailableError(f"{text}." + (f"\n\nHint: {hint}" if hint else ""))
+
+
+def plain_map(value: Any, safe: tuple[type, ...], kind: type) -> Any:
+    """Require a map that is not safe by itself already."""
+    if not isinstance(value, kind) or isinstance(value, safe):
+        hint = "pass one of `safecal.maps`, such as `Safe(Affine())`."
+        raise fail(OptionError, "map", "must be a map, and not one that is safe already", got=show(value), hint=hint)
+    return value
+
+
+def unfitted() -> NoReturn:
+    """Raise for a map that was not fitted."""
+    refused("the map is not fitted yet", "call `fit` first, or `fit_states` for states.")
+
+
+def other_kind(family: str, wanted: str, instead: str) -> NoReturn:
+    """Raise for a fit to another kind of prediction than the one it shall be applied to; ``instead`` is what to do."""
+    refused(f"a map of {family} predictions does not apply to {wanted}", instead)
+
+
+def other_classes(classes: int, fitted: int) -> NoReturn:
+    """Raise for predictions of another number of classes than were fitted."""
+    refused(f"a map of {fitted} classes does not apply to {classes} classes", None)

@@ -1,6 +1,6 @@
 """Weighted parts of one prediction: components of mixtures, and clouds of particles."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -18,35 +18,16 @@ from ..errors import (
     ShapeError,
     WeightError,
 )
-from .arrays import as_numbers, bad_rows, not_empty, same_rows
+from .arrays import as_numbers, bad_rows, same_rows
 from .columns import whole_number
 from .message import fail, show, worded
-from .states import covariance_factor, state_columns, triangular_factor
-
-__all__ = [
-    "Cloud",
-    "cloud_blocks",
-    "component_factors",
-    "component_means",
-    "component_weights",
-    "crowded",
-    "mixture_spread",
-    "neighbour_count",
-    "one_weight",
-    "spread_out",
-    "true_shape",
-    "true_states",
-    "unit_weights",
-    "whole_cloud",
-]
+from .states import covariance_factor, require_state_shape, state_columns, triangular_factor
 
 
 def true_shape(x_true: ArrayLike) -> AnyArray:
     """Return true states of shape (n,) or (n, d); their values are not looked at yet."""
     x = as_numbers(x_true, "x_true")
-    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
-        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
-    not_empty(x, "x_true")
+    require_state_shape(x)
     return x
 
 
@@ -56,8 +37,11 @@ def true_states(x: AnyArray, kept: tuple[int, ...] | None) -> FloatArray:
     return np.asarray(x, dtype=np.float64).reshape(len(x), -1)
 
 
-def unit_weights(weight: AnyArray, name: str, word: str) -> FloatArray:
-    """Require each line of weights to be finite, not negative and to sum to one; ``word`` is what is weighed."""
+def _unit_weights(weight: AnyArray, name: str, word: str, start: int = 0) -> FloatArray:
+    """Require each line of weights to be finite, not negative and to sum to one.
+
+    ``word`` is what is weighed; of particles these may be some rows alone, from ``start`` on.
+    """
     w = np.asarray(weight, dtype=np.float64)
     for bad, error, rule in (
         (np.isnan(w), MissingValueError, "must not be NaN"),
@@ -66,14 +50,16 @@ def unit_weights(weight: AnyArray, name: str, word: str) -> FloatArray:
     ):
         if bad.any():
             row, k = (int(i) for i in np.argwhere(bad)[0])
-            raise fail(error, name, rule, got=show(w[row, k]), place=f"row {row}, {word} {k}")
+            raise fail(error, name, rule, got=show(w[row, k]), place=f"row {start + row}, {word} {k}")
     total = w.sum(axis=1)
     eps = float(np.finfo(weight.dtype).eps) if weight.dtype.kind == "f" else 0.0
     off = ~(np.abs(total - 1.0) <= max(1e-6, w.shape[1] * eps))
     if off.any():
         rule = "must sum to one in each row"
         hint = f"pass `{name} / {name}.sum(axis=-1, keepdims=True)` if that is meant."
-        raise bad_rows(off, NormalisationError, name, rule, got=lambda row: show(total[row]), hint=hint)
+        row, counted = int(off.argmax()), (int(off.sum()), len(off)) if word == "component" else None
+        got, place = show(total[row]), f"row {start + row}"
+        raise fail(NormalisationError, name, rule, got=got, place=place, count=counted, hint=hint)
     return w
 
 
@@ -86,7 +72,7 @@ def component_weights(weight: ArrayLike, n: int) -> FloatArray:
     w = w.reshape(-1, w.shape[-1])
     if len(w) != 1:
         same_rows("weight", len(w), n, "x_true")
-    return unit_weights(w, "weight", "component")
+    return _unit_weights(w, "weight", "component")
 
 
 def component_means(
@@ -126,17 +112,6 @@ def _finite(values: FloatArray, name: str) -> None:
 
 def _component_place(row: int, component: int, rows: int) -> str:
     return f"component {component}" if rows == 1 else f"row {row}, component {component}"
-
-
-def mixture_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]:
-    """Return the one form of the uncertainty of components that was given."""
-    stated = [(name, value) for name, value in forms.items() if value is not None]
-    if len(stated) != 1:
-        raise fail(
-            FormError, "std", "or `var`, `cov`, `chol` must be given, exactly one of them",
-            got=" and ".join(f"`{name}`" for name, _ in stated) or "none",
-        )  # fmt: skip
-    return stated[0]
 
 
 def component_factors(
@@ -292,16 +267,7 @@ def _checked_cloud(
         return Cloud(start, x, np.full(x.shape[:2], 1.0 / x.shape[1]))
     if name == "log_weight":
         return Cloud(start, x, _from_logs(start, weight))
-    try:
-        return Cloud(start, x, unit_weights(weight, name, "particle"))
-    except InputError as error:
-        raise _shifted(error, start) from None
-
-
-def _shifted(error: InputError, start: int) -> InputError:
-    row, _, rest = error.complaint.place.partition(",")
-    where = f"row {int(row.split()[-1]) + start}{',' + rest if rest else ''}"
-    return worded(error, replace(error.complaint, place=where, count=None))
+    return Cloud(start, x, _unit_weights(weight, name, "particle", start))
 
 
 def _from_logs(start: int, log_weight: AnyArray) -> FloatArray:

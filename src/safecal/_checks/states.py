@@ -8,49 +8,26 @@ import numpy as np
 from .._kernels.compiled import sound
 from .._kernels.states import Pose
 from .._types import AnyArray, ArrayLike, FloatArray, SpreadLike
-from ..errors import CovarianceError, FormError, MissingValueError, OptionError, RangeError, ShapeError
+from ..errors import CovarianceError, FormError, InputError, MissingValueError, OptionError, RangeError, ShapeError
 from .arrays import as_numbers, bad_rows, block, not_empty, refuse, require_finite, same_rows, slices
 from .message import fail, phrase, show
 
-__all__ = [
-    "DIMENSIONS",
-    "UNIT",
-    "checked_poses",
-    "component_choice",
-    "components",
-    "covariance_factor",
-    "named",
-    "one_spread",
-    "spread_column",
-    "state_columns",
-    "state_shapes",
-    "triangular_factor",
-    "unit_quaternions",
-]
-
-_FORMS = ("std", "var", "cov", "chol", "precision")
-
 
 def one_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]:
-    """Return the one form of the uncertainty that was given."""
-    stated = [(name, value) for name in _FORMS if (value := forms[name]) is not None]
+    """Return the one form of the uncertainty that was given, of those that may be: ``std`` is the first of them."""
+    stated = [(name, value) for name, value in forms.items() if value is not None]
     if len(stated) != 1:
-        raise fail(
-            FormError,
-            "std",
-            "or `var`, `cov`, `chol`, `precision` must be given, exactly one of them",
-            got=" and ".join(f"`{name}`" for name, _ in stated) or "none",
-            hint="`std=` or `var=` for independent components, `cov=` for a covariance matrix.",
-        )
+        rule = f"or {', '.join(f'`{name}`' for name in forms if name != 'std')} must be given, exactly one of them"
+        got = " and ".join(f"`{name}`" for name, _ in stated) or "none"
+        hint = "`std=` or `var=` for independent components, `cov=` for a covariance matrix."
+        raise fail(FormError, "std", rule, got=got, hint=hint if "precision" in forms else None)
     return stated[0]
 
 
 def state_shapes(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray]:
     """Return true states and means of one shape, (n,) or (n, d); their values are not looked at yet."""
     x, m = as_numbers(x_true, "x_true"), as_numbers(mean, "mean")
-    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
-        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
-    not_empty(x, "x_true")
+    require_state_shape(x)
     if m.shape != x.shape:
         if m.ndim == x.ndim:
             same_rows("mean", len(m), len(x), "x_true")
@@ -58,6 +35,13 @@ def state_shapes(x_true: ArrayLike, mean: ArrayLike) -> tuple[AnyArray, AnyArray
         hint = "one mean a row: repeat a shared one with `np.broadcast_to(mean, x_true.shape)`."
         raise fail(ShapeError, "mean", rule, got=f"{m.shape} and {x.shape}", hint=hint)
     return x, m
+
+
+def require_state_shape(x: AnyArray) -> None:
+    """Require true states of shape (n,) or (n, d), one or more; their values are not looked at yet."""
+    if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[1] == 0):
+        raise fail(ShapeError, "x_true", "must have shape (n,) or (n, d) with d >= 1", got=f"shape {x.shape}")
+    not_empty(x, "x_true")
 
 
 def state_columns(x: AnyArray, m: AnyArray, kept: tuple[int, ...] | None = None) -> tuple[AnyArray, AnyArray]:
@@ -112,8 +96,12 @@ def _matrices(value: SpreadLike, name: str, shape: tuple[int, ...], kept: tuple[
     return matrices
 
 
-def _matrix_place(index: int, matrices: AnyArray) -> str | None:
-    return f"row {index}" if matrices.ndim == 3 else None
+def _bad_matrix(
+    matrices: AnyArray, name: str, rule: str, got: str, at: int, count: int, hint: str | None = None
+) -> InputError:
+    """Build the error for the matrix of a row, and how many are like it, or for the one of all rows."""
+    place, of = (f"row {at}", (count, len(matrices))) if matrices.ndim == 3 else (None, None)
+    return fail(CovarianceError, name, rule, got=got, place=place, count=of, hint=hint)
 
 
 def covariance_factor(
@@ -180,18 +168,11 @@ def _symmetric(batch: AnyArray, matrices: AnyArray, name: str) -> None:
             gap = float(np.abs(c[farthest] - c[farthest].T).max())
             worst, at, largest = float(excess[farthest]), part.start + farthest, gap
     if count:
-        raise fail(
-            CovarianceError,
-            name,
-            "must be symmetric",
-            got=f"entries that differ by {largest:.3g} from their mirror",
-            place=_matrix_place(at, matrices),
-            count=(count, len(batch)) if matrices.ndim == 3 else None,
-            hint=phrase("not its mirror", name=name),
-        )
+        got = f"entries that differ by {largest:.3g} from their mirror"
+        raise _bad_matrix(matrices, name, "must be symmetric", got, at, count, phrase("not its mirror", name=name))
 
 
-def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> CovarianceError:
+def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> InputError:
     """Build the error for matrices that are not positive definite: the first, and how many."""
     at, count = -1, 0
     for part in slices(batch):
@@ -200,17 +181,9 @@ def _not_definite(batch: AnyArray, matrices: AnyArray, name: str) -> CovarianceE
                 count += 1
                 at = part.start + offset if at < 0 else at
     smallest = float(np.linalg.eigvalsh(np.asarray(batch[at], dtype=np.float64)).min())
-    error = fail(
-        CovarianceError,
-        name,
-        "must be positive definite",
-        got=f"a matrix whose smallest eigenvalue is {smallest:.3g}",
-        place=_matrix_place(at, matrices),
-        count=(count, len(batch)) if matrices.ndim == 3 else None,
-        hint="safecal never uses a pseudo-inverse: drop the components that are known exactly, or fix the filter.",
-    )
-    assert isinstance(error, CovarianceError)
-    return error
+    got = f"a matrix whose smallest eigenvalue is {smallest:.3g}"
+    hint = "safecal never uses a pseudo-inverse: drop the components that are known exactly, or fix the filter."
+    return _bad_matrix(matrices, name, "must be positive definite", got, at, count, hint)
 
 
 def triangular_factor(value: SpreadLike, name: str, shape: tuple[int, ...]) -> AnyArray:
@@ -222,26 +195,36 @@ def triangular_factor(value: SpreadLike, name: str, shape: tuple[int, ...]) -> A
     upper = np.triu_indices(d, 1)
     above = np.flatnonzero((batch[:, upper[0], upper[1]] != 0).any(axis=1))
     if above.size:
-        raise fail(
-            CovarianceError,
-            name,
-            "must be lower triangular",
-            got=f"{show(batch[above[0]][upper][batch[above[0]][upper] != 0][0])} above the diagonal",
-            place=_matrix_place(int(above[0]), matrices),
-            count=(above.size, len(batch)) if matrices.ndim == 3 else None,
-            hint=f"for an upper factor pass `np.swapaxes({name}, -1, -2)`.",
-        )
+        got = f"{show(batch[above[0]][upper][batch[above[0]][upper] != 0][0])} above the diagonal"
+        hint = f"for an upper factor pass `np.swapaxes({name}, -1, -2)`."
+        raise _bad_matrix(matrices, name, "must be lower triangular", got, above[0], above.size, hint)
     flat = np.flatnonzero((np.diagonal(batch, axis1=1, axis2=2) == 0).any(axis=1))
     if flat.size:
-        raise fail(
-            CovarianceError,
-            name,
-            "must have no 0 on its diagonal",
-            got="a singular factor",
-            place=_matrix_place(int(flat[0]), matrices),
-            count=(flat.size, len(batch)) if matrices.ndim == 3 else None,
-        )
+        raise _bad_matrix(matrices, name, "must have no 0 on its diagonal", "a singular factor", flat[0], flat.size)
     return matrices
+
+
+def spread_form(forms: Mapping[str, SpreadLike | None], rows: int | None) -> tuple[AnyArray, str]:
+    """Check standard deviations or matrices that come without states; ``rows`` of them, where that is given."""
+    name, value = one_spread(forms)
+    if name in ("std", "var"):
+        spread = spread_column(value, name, np.shape(np.asarray(value)) or (1,))
+        per_row = spread.ndim in (1, 2)
+    else:
+        matrices = as_numbers(value, name)
+        if matrices.ndim not in (2, 3) or matrices.shape[-1] != matrices.shape[-2]:
+            rule = "must be one square matrix, (d, d), or one for each row, (n, d, d)"
+            raise fail(ShapeError, name, rule, got=f"shape {matrices.shape}")
+        shape = (len(matrices) if matrices.ndim == 3 else 1, int(matrices.shape[-1]))
+        spread = (triangular_factor if name == "chol" else covariance_factor)(matrices, name, shape)
+        per_row = spread.ndim == 3
+    if rows is not None:
+        if not per_row:
+            hint = "repeat a shared one: `np.broadcast_to(spread, (n, ...))`."
+            rule = "must be given for each row when there is `by`"
+            raise fail(ShapeError, name, rule, got=f"shape {spread.shape}", hint=hint)
+        same_rows(name, len(spread), rows, "by")
+    return spread, name
 
 
 def components(value: Any, name: str, d: int) -> tuple[int, ...]:

@@ -15,32 +15,6 @@ from scipy import special
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .spectrum import CELLS, NODES
 
-__all__ = [
-    "MOST_DIMENSIONS",
-    "MOST_KEYS",
-    "POINT_SUMS",
-    "Runs",
-    "KernelSums",
-    "available",
-    "bernoulli_sums",
-    "class_scores",
-    "column_sums",
-    "counts",
-    "floats",
-    "gap_moments",
-    "instructions",
-    "key_sums",
-    "logistic_sums",
-    "point_sums",
-    "runs",
-    "sound",
-    "state_scores",
-    "tempered_change",
-    "tempered_sums",
-    "two_points",
-    "uniform_index",
-]
-
 MOST_KEYS = 256
 MOST_DIMENSIONS = 8
 _WORD = 8  # bytes
@@ -152,7 +126,7 @@ def class_scores(
 ) -> tuple[FloatArray, IndexArray, FloatArray | None] | None:
     """Score the logits or probabilities of K classes, an ``(n, K)`` array as `floats` makes it.
 
-    Returns the seven columns of `categorical.ClassScores`, ``(7, n)``, the most likely classes, and what `node_rows`
+    Returns the seven columns of `classes.ClassScores`, ``(7, n)``, the most likely classes, and what `node_rows`
     gives of the gaps, ``(5, 4, n)``, if ``nodes`` asks for it. None where the kernel is not there.
     """
     if _module is None:

@@ -1,31 +1,15 @@
-"""Draws: the outcome as one more point of their pool, what each point is to all others; scores and ranks of draws.
+"""Draws: the outcome as one more point of their pool, what each point is to all others; scores, ranks, moments.
 
 If a forecast is right, the outcome is as likely to be any of the m + 1 points of the pool. So any number that is made
 of each point and of all others alike has, at the outcome, the mean that it has over the pool: exactly, for every number
 of draws, dimension and shape.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
 from .._types import FloatArray
-
-__all__ = [
-    "FLOOR",
-    "Exchanged",
-    "crps_of_draws",
-    "exchanged",
-    "interval_score",
-    "left_out_distances",
-    "left_out_errors",
-    "left_out_nees",
-    "log_spread",
-    "pool_nees",
-    "pulled_in",
-    "rank_among",
-    "whitened",
-]
 
 _FAR_SPREADS = 1e6  # spreads of the draws, from which on an outcome is pulled in before matrices are made of it
 FLOOR = 1e-3  # of the spread of the pool: points that are nearer count as that near, so that copies have a logarithm
@@ -173,3 +157,59 @@ def rank_among(y: FloatArray, draws: FloatArray, chance: FloatArray) -> FloatArr
     """Return the rank of the outcome among its draws from 0 to 1; within its cell, and among equals, by chance."""
     below, equal = (draws < y[:, None]).sum(axis=1), (draws == y[:, None]).sum(axis=1)
     return np.asarray((below + chance * (equal + 1.0)) / (draws.shape[1] + 1.0))
+
+
+@final
+class Moments:
+    """Running total weight, mean, and second and third central moments of several rows of values.
+
+    Weights are logarithms, because those of a tempered density span more than the range of a float. Batches are merged
+    by the formulas for a mixture of two populations, so only differences of means are ever raised to a power.
+    """
+
+    __slots__ = ("log_total", "mean", "second", "third")
+
+    def __init__(self, rows: int) -> None:
+        self.log_total = np.full(rows, -np.inf)
+        self.mean = np.zeros(rows)
+        self.second = np.zeros(rows)
+        self.third = np.zeros(rows)
+
+    def add(self, log_weight: FloatArray, values: FloatArray) -> None:
+        """Take in a (batch, rows) array of values; a log-weight of -inf leaves a value out, whatever it is."""
+        top = log_weight.max(axis=0)
+        top = np.where(np.isneginf(top), 0.0, top)
+        weight = np.exp(log_weight - top)
+        total = weight.sum(axis=0)
+        if np.isneginf(values).any():
+            values = np.where(weight == 0.0, 0.0, values)
+        weight /= np.where(total > 0.0, total, 1.0)
+        mean = np.einsum("ij,ij->j", weight, values)
+        gap = values - mean
+        weight *= gap
+        with np.errstate(divide="ignore"):
+            log_total = top + np.log(total)
+        second = np.einsum("ij,ij->j", weight, gap)
+        weight *= gap
+        self._merge(log_total, mean, second, np.einsum("ij,ij->j", weight, gap))
+
+    def _merge(self, log_total: FloatArray, mean: FloatArray, second: FloatArray, third: FloatArray) -> None:
+        """Add another population by its weight and its moments."""
+        log_both = np.logaddexp(self.log_total, log_total)
+        reach = np.where(np.isneginf(log_both), 0.0, log_both)
+        old, new = np.exp(self.log_total - reach), np.exp(log_total - reach)
+        gap = mean - self.mean
+        cross = old * new
+        self.third = (
+            old * self.third
+            + new * third
+            + cross * (old - new) * gap**3
+            + 3.0 * cross * gap * (second - self.second)
+        )  # fmt: skip
+        self.second = old * self.second + new * second + cross * gap * gap
+        self.mean = np.where(old >= new, self.mean + new * gap, mean - old * gap)
+        self.log_total = log_both
+
+    def columns(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return what has been taken in so far: log of the total weight, mean, second and third central moment."""
+        return self.log_total, self.mean, self.second, self.third

@@ -23,36 +23,6 @@ from scipy import special
 
 from .._types import BoolArray, FloatArray, IndexArray
 
-__all__ = [
-    "BY_CLASS",
-    "CELLS",
-    "CENTRES",
-    "COARSE",
-    "COARSE_CONFIDENCES",
-    "COARSE_SPREADS",
-    "CONFIDENCES",
-    "CONFIDENCE_STEPS",
-    "HAIR",
-    "LOWEST",
-    "NODES",
-    "SPREADS",
-    "SPREAD_START",
-    "SPREAD_STEPS",
-    "STARTS",
-    "binary_node_rows",
-    "cell_moments",
-    "cell_numbers",
-    "coarse_confidences",
-    "coarse_odds",
-    "coarse_spreads",
-    "confidence_cells",
-    "confidence_ends",
-    "node_rows",
-    "spread_cells",
-    "spread_ends",
-    "top_moments",
-]
-
 _BITS, _LOW, _OCTAVES = 4, -8, 28  # sixteen cells to each doubling, from 2**-8 to 2**20
 CELLS = (_OCTAVES << _BITS) + 2  # with one below and one above
 _FIRST = ((1023 + _LOW) << _BITS) - 1
@@ -87,21 +57,11 @@ def top_moments(confidence: FloatArray, correct: BoolArray) -> FloatArray:
 
 
 def cell_moments(L: FloatArray, wrong: BoolArray, positive: BoolArray) -> FloatArray:
-    """Sum rows by cell: ``n``, and the sums of ``d``, ``d**2`` and ``d**3``.
+    """Sum rows by cell: ``n``, and the sums of ``d``, ``d**2`` and ``d**3``, of shape (CELLS, 2, 2, 4).
 
-    Parameters
-    ----------
-    L : ndarray of shape (n,)
-        Log-odds of the likelier outcome: finite, not negative.
-    wrong : ndarray of shape (n,)
-        Whether the other one happened.
-    positive : ndarray of shape (n,)
-        Whether the likelier outcome is the positive one.
-
-    Returns
-    -------
-    ndarray of shape (CELLS, 2, 2, 4)
-        By cell, by wrong, by positive. The last cell keeps the mean alone: squares of its log-odds may overflow.
+    ``L`` are log-odds of the likelier outcome, finite and not negative, ``wrong`` tells whether the other one happened,
+    and ``positive`` whether the likelier one is the positive one; sums are by cell, by wrong, by positive. The last
+    cell keeps the mean alone: squares of its log-odds may overflow.
     """
     cell = cell_numbers(L)
     d = L - CENTRES[cell]
@@ -113,23 +73,64 @@ def cell_moments(L: FloatArray, wrong: BoolArray, positive: BoolArray) -> FloatA
     return np.stack(sums, axis=1).astype(np.float64, copy=False).reshape(CELLS, 2, 2, 4)
 
 
+def point_columns(
+    L: FloatArray, w: FloatArray, n: FloatArray, wrong: BoolArray, positive: BoolArray
+) -> dict[str, FloatArray]:
+    """Return what is summed of points that stand for rows each, by the names of the sums in `Summary`.
+
+    ``L`` are the log-odds of the likelier outcome, ``w`` the weights, ``n`` says how many rows each stands for,
+    ``wrong`` whether the other outcome happened, and ``positive`` whether the likelier one is the positive one.
+    """
+    weighted = bool((w != 1.0).any())
+    small = np.exp(-L)
+    likely = 1.0 / (1.0 + small)
+    q = small * likely
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = np.where(q == 0.0, 0.0, L * q)
+        spread = mean * np.where(mean == 0.0, 0.0, L * likely)
+        third = np.where(spread == 0.0, 0.0, spread * (L * (likely - q)))
+        e = np.where(wrong, L, 0.0) - mean
+        nw = n * w if weighted else n
+        nw2 = nw * w if weighted else nw
+        nw3 = nw2 * w if weighted else nw
+        ne = nw * e
+        e2 = nw2 * (e * e)
+        confidence = nw * likely
+        columns = {
+            "weight": nw,
+            "sum_excess": ne,
+            "sum_excess2_weight2": e2,
+            "sum_excess3_weight3": e2 * e * w if weighted else e2 * e,
+            "sum_varentropy": nw * spread,
+            "sum_third_cumulant_weight3": nw3 * third,
+            "sum_entropy": nw * (np.log1p(small) + mean),
+            "sum_predicted": np.where(positive, confidence, nw * q),
+            "sum_observed": nw * (wrong != positive),
+            "sum_confidence": confidence,
+            "sum_correct": nw * ~wrong,
+        }
+        if weighted:  # else they are equal to others
+            columns |= {
+                "n": n,
+                "weight2": nw2,
+                "weight3": nw3,
+                "sum_excess_weight2": nw2 * e,
+                "sum_excess_weight3": nw3 * e,
+                "sum_excess2_weight3": w * e2,
+                "sum_varentropy_weight2": nw2 * spread,
+            }
+    return columns
+
+
 #: The inverse temperatures.
 NODES = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 def node_rows(gaps: FloatArray) -> FloatArray:
-    """Return R and its first three derivatives at each node, for each row.
+    """Return R and its first three derivatives for each row: by node, by derivative, (5, 4, n).
 
-    Parameters
-    ----------
-    gaps : ndarray of shape (n, K)
-        How much less likely each other outcome is than the most likely one, in nats; +inf where it is impossible, and
-        in the place of the most likely one, if that has a place.
-
-    Returns
-    -------
-    ndarray of shape (5, 4, n)
-        By node, by derivative.
+    ``gaps`` (n, K) say how much less likely each other outcome is than the most likely one, in nats; +inf where it is
+    impossible, and in the place of the most likely one, if that has a place.
     """
     w = np.exp(-NODES[0] * gaps)
     g = np.where(np.isinf(gaps), 0.0, gaps)

@@ -8,34 +8,6 @@ from scipy import special
 from .._types import FloatArray, IndexArray
 from .compiled import state_scores
 
-__all__ = [
-    "Components",
-    "LOG_2PI",
-    "Pose",
-    "Side",
-    "along_covariance",
-    "cloud_moments",
-    "crps_of_normal",
-    "draw",
-    "exponential",
-    "inverse",
-    "log_joint",
-    "logarithm",
-    "marginal_factor",
-    "marginal_precision",
-    "membership",
-    "mixture_columns",
-    "moments",
-    "nees_from_covariance",
-    "nees_from_factor",
-    "nees_from_precision_factor",
-    "nees_from_std",
-    "product",
-    "solved",
-    "tangent_errors",
-    "wrap",
-]
-
 _LEAST_SCALE = 1e-150  # of a scale: its square is still a float
 LOG_2PI = float(np.log(2.0 * np.pi))
 

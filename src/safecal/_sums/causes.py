@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import documents
 from .._types import FloatArray, IndexArray
-from ..visible import visible
+from ..errors import visible
 from .scored import ArraySums
 from .summary import CLOSE
 

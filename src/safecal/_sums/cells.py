@@ -11,9 +11,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._kernels.bernoulli import point_columns
 from .._kernels.compiled import POINT_SUMS, point_sums, two_points
-from .._kernels.spectrum import CELLS, CENTRES, LOWEST, coarse_odds
+from .._kernels.spectrum import CELLS, CENTRES, LOWEST, coarse_odds, point_columns
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .summary import CLOSE, COLUMN, LIKE, ZERO, completed
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._types import FloatArray, IndexArray
 from .cells import Points
 from .scored import Scored

@@ -8,8 +8,8 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from .._checks.columns import steadied
 from .._kernels.compiled import Runs, column_sums, counts
-from .._steady import steadied
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .summary import OF_CLASSES, completed
 

@@ -12,10 +12,9 @@ import numpy as np
 
 from .. import documents
 from .._checks.arrays import as_numbers, not_empty, refuse
-from .._checks.columns import choice, group_codes, numbered, whole_number
+from .._checks.columns import choice, group_codes, numbered, steadied, whole_number
 from .._checks.message import fail, show
 from .._kernels.compiled import uniform_index
-from .._steady import steadied
 from .._types import ArrayLike, BinOn, By, FloatArray, IndexArray, Rows, Strategy
 from ..errors import BinsError, MissingValueError, OptionError, UnavailableError
 from .scored import Scored, summed

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._types import FloatArray
 from ..errors import MergeError, RangeError
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks.columns import steadied
 from .._checks.message import fail
-from .._steady import steadied
 from .._types import FloatArray, IndexArray
 from ..errors import DocumentError, MergeError, ShapeError
 from .scored import Together, added, union

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, final, get_args
 
 import numpy as np
 
-from .._checks.columns import choice, one_side
+from .._checks.columns import choice, one_side, steadied
 from .._optional import require
-from .._steady import steadied
 from .._types import BoolArray, FloatArray, Side, SideGiven
 from ..errors import MissingExtraError, UnavailableError
 from .splits import Bins

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, final
 
 from .. import documents
-from .._checks.columns import weights
+from .._checks.columns import steadied, weights
 from .._checks.message import fail
-from .._steady import steadied
 from .._types import AnyArray, ArrayLike, By
 from ..errors import MergeError, ShapeError
 from .causes import AxisSums, ClassSums, DirectionSums

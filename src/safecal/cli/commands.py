@@ -15,14 +15,13 @@ import numpy as np
 from .. import documents
 from .._checks.message import in_options, worded
 from ..engines.batches import evaluate_batches
-from ..errors import InputError
+from ..errors import InputError, visible
 from ..families.predictions import family_named
 from ..files import write_atomically
 from ..inputs.columns import Columns
 from ..judge import evaluate
 from ..judge.evaluation import Evaluation
 from ..judge.verdict import SAFE, UNSAFE
-from ..visible import visible
 from .options import LIMITS, RULES, limit_options
 from .outputs import check_outputs, command_line, write_plot
 from .table_file import KeptRows, TableFile, file_inputs, read_json

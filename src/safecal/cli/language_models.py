@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .._checks.message import SHELL, in_options, worded
-from ..errors import FormError, InputError
+from ..errors import FormError, InputError, visible
 from ..families.bounded import refuse_generated
 from ..inputs.answers import AnswerLogs, first_answer
 from ..inputs.columns import Columns, about_columns, near_names
@@ -15,7 +15,6 @@ from ..inputs.logs import SampleLogs
 from ..inputs.questions import LengthScale
 from ..inputs.sources import must_be_a_file, spooled
 from ..inputs.text_files import opened
-from ..visible import visible
 from .options import add_limit_options, limit_options, output, place, whole
 from .outputs import check_outputs, command_line
 from .terminal import Progress, gate_status, say_verdict

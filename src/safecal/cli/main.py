@@ -8,8 +8,7 @@ import textwrap
 from collections.abc import Sequence
 from functools import partial
 
-from ..errors import SafecalError
-from ..visible import visible
+from ..errors import SafecalError, visible
 from .parser import build_parser
 from .terminal import INTERRUPTED, guarded, open_closed
 

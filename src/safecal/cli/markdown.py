@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from .._checks.message import in_options
+from ..errors import shortened, visible
 from ..families.predictions import family_named
 from ..judge.baseline import WORSE, Baseline
 from ..judge.decision import smaller_end
@@ -12,7 +13,6 @@ from ..judge.display import forecast_rows, inference_rows, look_rows, metric_row
 from ..judge.evaluation import Evaluation
 from ..judge.places import place_rows
 from ..judge.verdict import SAFE
-from ..visible import shortened, visible
 
 __all__ = ["escaped", "summary_markdown"]
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from ..errors import OptionError
-from ..visible import visible
+from ..errors import OptionError, visible
 
 if TYPE_CHECKING:
     from ..options import LimitOptions

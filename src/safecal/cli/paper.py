@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import FileError, OptionError
-from ..visible import visible
+from ..errors import FileError, OptionError, visible
 from .options import Formatter, output, place, whole
 from .outputs import ReadFolder, check_outputs, write_plot
 from .terminal import INTERRUPTED, Progress, Steps

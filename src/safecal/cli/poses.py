@@ -12,14 +12,13 @@ import numpy as np
 from .._checks.message import in_options
 from .._kernels.states import Pose
 from .._types import FloatArray, IndexArray
-from ..errors import FileError, OptionError
+from ..errors import FileError, OptionError, visible
 from ..families.poses import Convention, pose_errors, suspicions
 from ..files import write_atomically
 from ..inputs.trajectories import Trajectory, matched_times, of_group, read_covariances, read_trajectory
 from ..judge.display import evaluation_text, number
-from ..maps.poses import PoseStudy
+from ..maps.result import PoseStudy
 from ..report.poses import Track, write_poses
-from ..visible import visible
 from .options import above, add_limit_options, limit_options, output, place
 from .outputs import check_outputs, command_line
 from .terminal import gate_status, say_verdict

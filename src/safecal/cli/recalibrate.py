@@ -9,7 +9,7 @@ import numpy as np
 from .. import documents
 from .._optional import polars
 from .._types import AnyArray, FloatArray
-from ..errors import DocumentError, FileError, OptionError
+from ..errors import DocumentError, FileError, OptionError, visible
 from ..files import write_atomically
 from ..inputs.reader import Batch, prediction_values
 from ..inputs.sources import has_polars
@@ -19,7 +19,6 @@ from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..maps import Map, SafeTemperature, Temperature, from_dict, recalibrate
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
-from ..visible import visible
 from .options import limit_options
 from .outputs import check_outputs, csv_bytes, frame_bytes, write_plot
 from .table_file import TableFile, file_inputs, read_json

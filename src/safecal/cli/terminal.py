@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any, TextIO, final
 
-from ..visible import visible
+from ..errors import visible
 
 __all__ = [
     "INTERRUPTED",

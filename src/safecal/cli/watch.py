@@ -15,11 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, final
 
-from ..errors import FileError, LockedError, OptionError
+from ..errors import FileError, LockedError, OptionError, visible
 from ..files import write_atomically
 from ..monitor import Monitor
 from ..options import Limits
-from ..visible import visible
 from ..watch.batches import KINDS, Arrival, Folder, Watcher
 from ..watch.channels import channels
 from ..watch.history import History, Taken

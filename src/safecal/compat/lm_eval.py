@@ -24,8 +24,8 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
+from .._checks.columns import steady
 from .._checks.message import FRAME, fail, show
-from .._steady import steady
 from .._types import AnyArray
 from ..errors import FileError, InputError, LabelError, OptionError
 from ..families.categorical import Categorical, categorical
@@ -41,6 +41,7 @@ from ..options import EvaluateOptions
 __all__ = ["Samples", "process_results", "read_samples", "scored", "temperature"]
 
 _RIGHT = ("gold", "answer", "label", "target", "answerKey")
+_MOVE = "write a function that calls `scored(results, right)`."
 
 
 @final
@@ -201,14 +202,17 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     if name is None:
         raise fail(
             LabelError, "doc", f"must name the right choice in one of the fields {', '.join(_RIGHT)}",
-            got=f"the fields {', '.join(map(str, doc))}", hint="write a function that calls `scored(results, right)`.",
+            got=f"the fields {', '.join(map(str, doc))}", hint=_MOVE,
         )  # fmt: skip
     right, texts, size = doc[name], doc.get("choices"), len(results)
     if isinstance(texts, Mapping):  # as ARC has them
         texts = texts.get("label") if right in texts.get("label", ()) else texts.get("text")
     if isinstance(texts, Sequence) and isinstance(right, str) and right in texts:
         worded = list(texts).index(right)
-        right = _unclear(name, right, worded) if right.strip().isdigit() else worded
+        if right.strip().isdigit() and int(right) != worded:
+            got = f"{right!r}, the number of one and the text of another"
+            raise fail(LabelError, f'doc["{name}"]', "must name one choice", got=got, hint=_MOVE)
+        right = worded
     elif isinstance(right, str) and right.strip().isdigit():
         right = int(right)
     elif isinstance(right, str) and len(right.strip()) == 1:
@@ -216,20 +220,9 @@ def process_results(doc: Mapping[str, Any], results: Sequence[tuple[float, bool]
     if isinstance(right, bool) or not isinstance(right, int) or not 0 <= right < size:
         raise fail(
             LabelError, f'doc["{name}"]', f"must be the number, the letter or the text of one of {size} choices",
-            got=show(doc[name]), hint="write a function that calls `scored(results, right)`.",
+            got=show(doc[name]), hint=_MOVE,
         )  # fmt: skip
     return scored(results, right)
-
-
-def _unclear(name: str, right: str, worded: int) -> int:
-    """Refuse a text that is also the number of another choice."""
-    if int(right) != worded:
-        raise fail(
-            LabelError, f'doc["{name}"]', "must name one choice",
-            got=f"{right!r}, the number of one and the text of another",
-            hint="write a function that calls `scored(results, right)`.",
-        )  # fmt: skip
-    return worded
 
 
 def scored(results: Sequence[tuple[float, bool]], right: int) -> dict[str, Any]:

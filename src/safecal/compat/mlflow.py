@@ -20,11 +20,6 @@ __all__ = ["log_evaluation"]
 _LONGEST = 5000  # characters of a tag that every store of MLflow takes
 
 
-def _mlflow() -> Any:
-    """Import MLflow, or name the extra that brings it."""
-    return require("mlflow", "logging to MLflow needs mlflow", "mlflow")
-
-
 def log_evaluation(
     evaluation: Evaluation,
     *,
@@ -75,17 +70,15 @@ def log_evaluation(
     if not isinstance(evaluation, Evaluation):
         hint = "make one with `safecal.evaluate(...)`."
         raise fail(InputError, "evaluation", "must be an Evaluation", got=show(evaluation), hint=hint)
-    mlflow = _mlflow()
+    mlflow = require("mlflow", "logging to MLflow needs mlflow", "mlflow")
     if run_id is None and mlflow.active_run() is None:
         with mlflow.start_run() as run:
-            _log(mlflow.MlflowClient(), run.info.run_id, evaluation, prefix, report, step)
-            return str(run.info.run_id)
+            return _log(mlflow.MlflowClient(), run.info.run_id, evaluation, prefix, report, step)
     run_id = run_id or mlflow.active_run().info.run_id
-    _log(mlflow.MlflowClient(), run_id, evaluation, prefix, report, step)
-    return str(run_id)
+    return _log(mlflow.MlflowClient(), run_id, evaluation, prefix, report, step)
 
 
-def _log(client: Any, run_id: str, evaluation: Evaluation, prefix: str, report: bool, step: int | None) -> None:
+def _log(client: Any, run_id: Any, evaluation: Evaluation, prefix: str, report: bool, step: int | None) -> str:
     for name, value in _metrics(evaluation).items():
         client.log_metric(run_id, f"{prefix}/{name}", value, step=step)
     verdict = evaluation.verdict
@@ -98,21 +91,16 @@ def _log(client: Any, run_id: str, evaluation: Evaluation, prefix: str, report: 
     client.log_text(run_id, json.dumps(evaluation.to_dict(), allow_nan=False), f"{folder}/evaluation.json")
     if report:
         client.log_text(run_id, report_html(evaluation), f"{folder}/report.html")
+    return str(run_id)
 
 
 def _metrics(evaluation: Evaluation) -> dict[str, float]:
     """Return every number that exists."""
-    ecd, temperature, ratio = evaluation.interval, evaluation.temperature, _ratio(evaluation)
-    numbers = {
-        "ecd": ecd.value,
-        "ecd_low": ecd.low,
-        "ecd_high": ecd.high,
-        "temperature": temperature.value,
-        "temperature_low": temperature.low,
-        "temperature_high": temperature.high,
-        "mistakes_ratio": ratio.value,
-        "mistakes_ratio_low": ratio.low,
-        "mistakes_ratio_high": ratio.high,
+    intervals = {"ecd": evaluation.interval, "temperature": evaluation.temperature}
+    if evaluation.mistakes is not None:
+        intervals["mistakes_ratio"] = evaluation.mistakes.ratio
+    ends = {f"{name}{end}": x for name, i in intervals.items() for end, x in _ends(i)}
+    numbers = ends | {
         "worst_ecd_low": _worst(evaluation),
         "nll": evaluation.nll,
         "ece": evaluation.ece,
@@ -126,9 +114,8 @@ def _metrics(evaluation: Evaluation) -> dict[str, float]:
     return {name: value for name, value in numbers.items() if not math.isnan(value)}
 
 
-def _ratio(evaluation: Evaluation) -> Interval:
-    mistakes = evaluation.mistakes
-    return Interval(math.nan, math.nan, math.nan, evaluation.level, "none") if mistakes is None else mistakes.ratio
+def _ends(interval: Interval) -> tuple[tuple[str, float], ...]:
+    return ("", interval.value), ("_low", interval.low), ("_high", interval.high)
 
 
 def _worst(evaluation: Evaluation) -> float:

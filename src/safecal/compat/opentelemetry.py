@@ -59,11 +59,6 @@ _INSTRUMENTS: tuple[tuple[str, str, str, str, Values], ...] = (
 )  # fmt: skip
 
 
-def _metrics() -> Any:
-    """Import the API, or name the extra that brings it."""
-    return require("opentelemetry.metrics", "OpenTelemetry metrics need opentelemetry-api", "opentelemetry")
-
-
 def observe(monitor: Monitor | Callable[[], Monitor], meter: Any = None, *, max_groups: int = 50) -> None:
     """Show a monitor as observable instruments, which are read whenever metrics are collected.
 
@@ -97,56 +92,39 @@ def observe(monitor: Monitor | Callable[[], Monitor], meter: Any = None, *, max_
     if not (isinstance(monitor, Monitor) or callable(monitor)):
         raise fail(InputError, "monitor", "must be a Monitor, or a function that returns one", got=show(monitor))
     limit = whole_number(max_groups, "max_groups", 0)
-    metrics = _metrics()
+    metrics = require("opentelemetry.metrics", "OpenTelemetry metrics need opentelemetry-api", "opentelemetry")
     chosen_meter = metrics.get_meter("safecal") if meter is None else meter
 
     def current() -> Monitor:
         return monitor if isinstance(monitor, Monitor) else monitor()
 
     readings = ReadingCache()
+
+    def of_all() -> Iterator[tuple[dict[str, str], Reading]]:
+        yield {}, readings(current())
+
+    def of_groups() -> Iterator[tuple[dict[str, str], Reading]]:
+        shown = current()
+        names = group_names(shown.groups)
+        for group, reading in shown_groups(shown, limit, readings)[0]:
+            yield {"group": names[group]}, reading
+
+    def callback(read: Callable[[], Iterator[tuple[dict[str, str], Reading]]], values: Values) -> Any:
+        def observations(_: Any) -> Iterator[Any]:
+            for whose, reading in read():
+                for attributes, value in values(reading).items():
+                    if math.isfinite(value):
+                        yield metrics.Observation(value, whose | dict(attributes))
+
+        return observations
+
     for name, kind, unit, about, values in _INSTRUMENTS:
         create = getattr(chosen_meter, f"create_observable_{kind}")
-        of_all, of_groups = _total(current, readings, values), _groups(current, readings, values, limit)
         for prefix, read in (("safecal", of_all), ("safecal.group", of_groups)):
-            create(f"{prefix}.{name}", callbacks=[_callback(metrics, read)], unit=unit, description=about)
-
-    def left() -> Iterator[tuple[dict[str, str], float]]:
-        yield {}, max(len(current().groups) - limit, 0)
-
+            create(f"{prefix}.{name}", callbacks=[callback(read, values)], unit=unit, description=about)
     chosen_meter.create_observable_gauge(
         "safecal.groups_not_shown",
-        callbacks=[_callback(metrics, left)],
+        callbacks=[lambda _: [metrics.Observation(max(len(current().groups) - limit, 0), {})]],
         unit="{group}",
         description="Groups that have no series",
     )
-
-
-Read = Callable[[], Iterator[tuple[dict[str, str], float]]]
-
-
-def _total(current: Callable[[], Monitor], readings: ReadingCache, values: Values) -> Read:
-    def read() -> Iterator[tuple[dict[str, str], float]]:
-        for attributes, value in values(readings(current())).items():
-            yield dict(attributes), value
-
-    return read
-
-
-def _groups(current: Callable[[], Monitor], readings: ReadingCache, values: Values, limit: int) -> Read:
-    def read() -> Iterator[tuple[dict[str, str], float]]:
-        monitor = current()
-        names = group_names(monitor.groups)
-        for group, reading in shown_groups(monitor, limit, readings)[0]:
-            for attributes, value in values(reading).items():
-                yield {"group": names[group], **dict(attributes)}, value
-
-    return read
-
-
-def _callback(metrics: Any, read: Read) -> Callable[[Any], Iterator[Any]]:
-    def callback(_: Any) -> Iterator[Any]:
-        for attributes, value in read():
-            if math.isfinite(value):
-                yield metrics.Observation(value, attributes)
-
-    return callback

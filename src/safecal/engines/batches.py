@@ -15,10 +15,9 @@ from typing import Self, TypeVar, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import spelled
-from .._checks.labels import FromOne
+from .._checks.class_columns import FromOne
+from .._checks.columns import spelled, steady
 from .._checks.message import fail
-from .._steady import steady
 from .._sums.splits import Bins, Plan, binned_values, bins_for
 from .._sums.tally import MAX_KEYS, Tally
 from .._types import AnyArray, BinOn, Strategy

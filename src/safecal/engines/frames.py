@@ -8,10 +8,9 @@ import numpy as np
 
 from .._checks.arrays import spelled_labels
 from .._checks.classes import class_shape, clip_value
-from .._checks.columns import spelled, whole_number
+from .._checks.columns import spelled, steady, whole_number
 from .._checks.message import FRAME, fail, show
 from .._optional import narwhals
-from .._steady import steady
 from .._sums.splits import Bins, Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, FormError, InputError, OptionError, ShapeError

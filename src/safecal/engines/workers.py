@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-from .._checks.labels import FromOne
+from .._checks.class_columns import FromOne
 from .._checks.message import Complaint, alike, fail, worded
 from .._optional import pyarrow, version
 from .._sums.splits import Plan

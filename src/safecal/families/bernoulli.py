@@ -1,32 +1,39 @@
-"""Two outcomes, one of them positive."""
+"""Two outcomes, one of them positive; and several labels a row, each of which has two."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import block
-from .._checks.classes import clip_note, clip_value, decimals_of, one_form, probabilities, real_logits
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, as_keys, block, row_labels, same_labels, same_rows
+from .._checks.class_columns import decimals_of, label_matrix, label_names, label_values
+from .._checks.classes import (
+    binary_outcomes,
+    clip_note,
+    clip_value,
+    one_form,
+    outcome_column,
+    probabilities,
+    real_logits,
+)
+from .._checks.columns import cluster_codes, spelled, steady, weights
 from .._checks.forecasts import Grid
-from .._checks.labels import binary_outcomes, outcome_column
 from .._checks.message import fail
-from .._kernels import bernoulli as kernel
+from .._kernels import classes as kernel
 from .._kernels.compiled import KernelSums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
-from .._steady import steady
 from .._sums.cells import Cells, WeightedCells
 from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
-from .._types import AnyArray, ArrayLike, BinOn, BoolArray, FloatArray, IndexArray, Mapped, Rows
+from .._types import AnyArray, ArrayLike, BinOn, BoolArray, By, FloatArray, IndexArray, Labels, Mapped, Rows
 from ..errors import OptionError, ShapeError, UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
 from .predictions import Predictions
 
-__all__ = ["Bernoulli", "bernoulli", "checked_binary"]
+__all__ = ["Bernoulli", "Labelled", "bernoulli", "checked_binary"]
 
 
 _LEAST_EXCESS = -float(special.lambertw(1.0 / math.e).real)
@@ -137,10 +144,10 @@ class Bernoulli(Predictions):
     def _odds(self, rows: Rows) -> tuple[FloatArray, kernel.Odds]:
         values = block(self.values, rows)
         if self.logits:
-            return values, kernel.from_logit(values)
+            return values, kernel.odds_of_logit(values)
         if self.clip is not None:
             values = np.clip(values, self.clip, 1.0 - self.clip)
-        return values, kernel.from_probability(values)
+        return values, kernel.odds_of_probability(values)
 
     def _score(self, rows: Rows) -> Scored:
         values, odds = self._odds(rows)
@@ -149,7 +156,7 @@ class Bernoulli(Predictions):
         certain = None
         if odds.m.min(initial=1.0) == 0.0:
             certain = np.isinf(values) if self.logits else odds.m == 0.0
-        s = kernel.rows(odds, agree, certain)
+        s = kernel.binary_scores(odds, agree, certain)
         predicted = np.where(values > 0.0, odds.M, odds.m) if self.logits else values
         return Scored(
             s.excess, s.varentropy, s.third_cumulant, s.surprisal, s.entropy,
@@ -162,7 +169,7 @@ class Bernoulli(Predictions):
         def at(beta: AnyArray | float) -> Cumulants:
             if np.min(beta) < 0.0 and odds.m.min() == 0.0 and not (self.logits and np.isfinite(values).all()):
                 raise UnavailableError("log_partition at beta < 0 is infinite where a probability is 0.")
-            return Cumulants(*kernel.cumulants(odds, beta))
+            return Cumulants(*kernel.binary_cumulants(odds, beta))
 
         return at
 
@@ -170,7 +177,7 @@ class Bernoulli(Predictions):
         if min(betas) < 0.0:
             return super()._log_partitions(rows, betas)
         _, odds = self._odds(rows)
-        return np.stack([kernel.log_partition(odds, beta) for beta in betas])
+        return np.stack([kernel.binary_log_partition(odds, beta) for beta in betas])
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         values, odds = self._odds(rows)
@@ -303,3 +310,60 @@ def checked_binary(
         return Bernoulli(happened, values, name == "logits", None, rows)
     clip = clip_value(clip, name, 2)
     return Bernoulli(happened, values, name == "logits", clip, rows, clip_note(clip))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Predictions of shape (n, L), row by row, and the names of the labels."""
+
+    predictions: Bernoulli
+    names: list[Hashable]
+    row_labels: RowLabels | None
+
+    @classmethod
+    def of(
+        cls,
+        y_true: Any,
+        y_prob: ArrayLike | None,
+        *,
+        logits: ArrayLike | None,
+        labels: Labels | None,
+        clip: float | None,
+        fewest: int = 2,
+    ) -> Self:
+        """Check matrices of outcomes and predictions; of a part of the rows, one is enough."""
+        rows = row_labels(y_true=y_true, y_prob=y_prob, logits=logits)
+        values, name = label_values(y_prob, logits)
+        happened = label_matrix(y_true, values.shape, name, fewest)
+        names = label_names(y_true, y_prob if logits is None else logits, labels, values.shape[1], name)
+        clip = clip_value(clip, name, 2)
+        columns = happened.reshape(-1), values.reshape(-1)
+        return cls(Bernoulli(*columns, name == "logits", clip, notes=clip_note(clip)), names, rows)
+
+    def beside(
+        self, by: By | None, cluster: ArrayLike | None, sample_weight: ArrayLike | None
+    ) -> tuple[dict[str, AnyArray], AnyArray, AnyArray | None]:
+        """Return the groups, the clusters and the weights of every label of every row."""
+        same_labels(self.row_labels, by=by, cluster=cluster, sample_weight=sample_weight)
+        count = len(self.names)
+        n = self.predictions.n // count
+        label = np.empty(count, dtype=object)
+        label[:] = self.names
+        groups = {"label": np.tile(label, n)}
+        for name, column in _columns(by).items():
+            if name == "label":
+                raise fail(OptionError, "by", "must not have a column `label`: that is what `by_label` adds",
+                           hint="name yours otherwise.")  # fmt: skip
+            values = as_keys(column, "by")
+            same_rows("by", len(values), n, "y_true")
+            groups[name] = np.repeat(values, count, axis=0)
+        row = np.arange(n) if cluster is None else cluster_codes(cluster, n)[1]
+        weight = weights(sample_weight, n)
+        return groups, np.repeat(row, count), None if weight is None else np.repeat(weight, count)
+
+
+def _columns(by: By | None) -> dict[str, ArrayLike]:
+    if by is None:
+        return {}
+    return dict(by) if isinstance(by, Mapping) else {str(getattr(by, "name", None) or "group"): by}

@@ -8,16 +8,15 @@ from typing import ClassVar, Literal, NoReturn, Self, final
 import numpy as np
 
 from .._checks.arrays import bad_rows
-from .._checks.columns import spelled, whole_number
+from .._checks.columns import spelled, steady, whole_number
 from .._checks.message import fail, show
-from .._kernels.categorical import EntropyEnds, Shown, bounds
+from .._kernels.classes import EntropyEnds, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
-from .._steady import steady
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import FormError, InputError, MissingValueError, RangeError, ShapeError, UnavailableError
-from .family import FamilyWords, Partition, Spectral
+from .family import FamilyWords, Spectral
 from .predictions import Predictions
 
 __all__ = ["Bounded", "Text", "bounded", "refuse_generated"]
@@ -91,25 +90,16 @@ class Bounded(Predictions):
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         return Spectral(None, None, spread_cells(self.columns[5, rows] + SPREAD_START, 1))
 
-    def _partition(self, rows: slice) -> Partition:
-        _no_partition()
+    def _partition(self, rows: slice) -> NoReturn:
+        raise UnavailableError("log_partition is not known where only the most likely outcomes are.")
 
-    def __repr__(self) -> str:
-        return f"bounded predictions: {self.n} {'row' if self.n == 1 else 'rows'} of {self.vocabulary} tokens"
-
-
-def _no_partition() -> NoReturn:
-    raise UnavailableError("log_partition is not known where only the most likely outcomes are.")
+    @property
+    def _remark(self) -> str:
+        return f" of {self.vocabulary} tokens"
 
 
 def refuse_generated(text: object) -> None:
-    """Require that the text is not the model's own.
-
-    Raises
-    ------
-    FormError
-        For generated text, and where nothing is said.
-    """
+    """Require that the text is not the model's own, and that this is said."""
     if text == "given":
         return
     if text == "generated":
@@ -175,34 +165,18 @@ def bounded(y_logprob: ArrayLike, top_logprobs: ArrayLike, *, vocabulary: int, t
     y = _log_probabilities(y_logprob, "y_logprob")
     top, count = _padded_lists(top_logprobs, len(y))
     for name, values in (("y_logprob", y), ("top_logprobs", np.where(np.isneginf(top), 0.0, top).max(axis=1))):
-        _require(
-            values <= _SAME_LOGPROB,
-            name,
-            RangeError,
-            "must be log-probabilities, at most 0",
-            values,
-            "are these probabilities? Take their logarithm.",
-        )
-    _require(
-        count < size,
-        "top_logprobs",
-        ShapeError,
-        f"must be fewer than the vocabulary, {size}",
-        count,
-        "where all are known, use `safecal.categorical(y_true, logits=...)`.",
-    )
+        rule, hint = "must be log-probabilities, at most 0", "are these probabilities? Take their logarithm."
+        _require(values <= _SAME_LOGPROB, name, RangeError, rule, values, hint)
+    hint = "where all are known, use `safecal.categorical(y_true, logits=...)`."
+    _require(count < size, "top_logprobs", ShapeError, f"must be fewer than the vocabulary, {size}", count, hint)
     with np.errstate(invalid="ignore"):  # an impossible outcome is in no list
         inside = np.asarray((np.abs(top - y[:, None]) <= _SAME_LOGPROB).any(axis=1))
     shortest = np.where(np.isneginf(top), np.inf, top)
     lowest = shortest.min(axis=1)
-    _require(
-        inside | (y < lowest),
-        "top_logprobs",
-        RangeError,
-        "must hold the largest log-probabilities; the outcome's own is larger than the smallest listed, but not listed",
-        y,
-        "pass all that the model shows.",
+    rule = (
+        "must hold the largest log-probabilities; the outcome's own is larger than the smallest listed, but not listed"
     )
+    _require(inside | (y < lowest), "top_logprobs", RangeError, rule, y, "pass all that the model shows.")
     likeliest = _likeliest(y, top)
     last = inside & (count > 1.0) & (y <= lowest + _SAME_LOGPROB)  # it may be there only because it happened
     top[last, shortest[last].argmin(axis=1)] = -np.inf
@@ -227,14 +201,8 @@ def _log_probabilities(values: ArrayLike, name: str) -> FloatArray:
         raise fail(InputError, name, "must be numbers", got=show(values)) from error
     if numbers.ndim != 1 or not len(numbers):
         raise fail(ShapeError, name, "must hold one number a row", got=f"shape {numbers.shape}")
-    _require(
-        ~np.isnan(numbers),
-        name,
-        MissingValueError,
-        "must not hold missing values",
-        numbers,
-        "the outcome's own log-probability must be there: without it there is no surprisal.",
-    )
+    hint = "the outcome's own log-probability must be there: without it there is no surprisal."
+    _require(~np.isnan(numbers), name, MissingValueError, "must not hold missing values", numbers, hint)
     return numbers
 
 
@@ -254,40 +222,27 @@ def _padded_lists(values: ArrayLike, n: int) -> tuple[FloatArray, FloatArray]:
                 line[: len(row)] = row
         except (TypeError, ValueError) as error:
             raise fail(InputError, name, "must be lists of numbers", got=show(rows[0])) from error
-    _require(
-        count >= 1.0, name, ShapeError, "must hold at least one token in each row", count, "ask for `top_logprobs`."
-    )
-    _require(
-        ~np.asarray(np.isnan(top).any(axis=1)), name, MissingValueError, "must not hold missing values", top[:, 0], None
-    )
+    rule = "must hold at least one token in each row"
+    _require(count >= 1.0, name, ShapeError, rule, count, "ask for `top_logprobs`.")
+    known = ~np.asarray(np.isnan(top).any(axis=1))
+    _require(known, name, MissingValueError, "must not hold missing values", top[:, 0], None)
     return top, count
 
 
 def _checked_sums(ends: EntropyEnds, size: int) -> None:
     """Refuse lists that are no part of a distribution; rounding may not move ECD by more than 0.005 nat."""
     near = 0.005 / (math.log(size) + 0.01)
-    _require(
-        ends.over <= near,
-        "top_logprobs",
-        RangeError,
-        "must sum to at most 1, as probabilities",
-        1.0 + ends.over,
-        "are they all of one position, each token once?",
-    )
-    _require(
-        ends.short <= near,
-        "vocabulary",
-        RangeError,
+    rule, hint = "must sum to at most 1, as probabilities", "are they all of one position, each token once?"
+    _require(ends.over <= near, "top_logprobs", RangeError, rule, 1.0 + ends.over, hint)
+    rule = (
         "must be large enough for the probability that is not shown: "
-        "no other token can be likelier than the least likely one shown",
-        ends.short,
-        "is it the size of the vocabulary, and are these its largest log-probabilities, at temperature 1?",
+        "no other token can be likelier than the least likely one shown"
     )
+    hint = "is it the size of the vocabulary, and are these its largest log-probabilities, at temperature 1?"
+    _require(ends.short <= near, "vocabulary", RangeError, rule, ends.short, hint)
 
 
-def _require(
-    good: AnyArray, name: str, error: type[InputError], rule: str, values: AnyArray, hint: str | None
-) -> None:  # fmt: skip
+def _require(good: AnyArray, name: str, error: type[InputError], rule: str, values: AnyArray, hint: str | None) -> None:
     """Refuse the first row that breaks a rule, and count them."""
     if not good.all():
         raise bad_rows(~good, error, name, rule, got=lambda row: f"{values[row]:.6g}", hint=hint)

@@ -1,32 +1,21 @@
 """Two or more outcomes, one column each."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self, final
 
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import block
-from .._checks.classes import (
-    any_zero,
-    clip_note,
-    clip_value,
-    decimals_of,
-    one_form,
-    probabilities,
-    real_logits,
-    row_sums,
-)
-from .._checks.column_order import refuse_other_order
-from .._checks.columns import RowLabels, row_labels, spelled
-from .._checks.labels import class_outcomes, outcome_column, refuse_shifted
+from .._checks.arrays import RowLabels, block, row_labels
+from .._checks.class_columns import FromOne, class_outcomes, decimals_of, refuse_other_order, row_sums
+from .._checks.classes import any_zero, clip_note, clip_value, one_form, outcome_column, probabilities, real_logits
+from .._checks.columns import spelled, steady
 from .._checks.message import fail
-from .._kernels import categorical as kernel
+from .._kernels import classes as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows
-from .._steady import steady
 from .._sums.causes import MOST_CLASSES, ClassSums
 from .._sums.clusters import Near
 from .._sums.nodes import Nodes
@@ -53,14 +42,7 @@ class Categorical(Predictions):
     """Checked predictions over K classes."""
 
     family: ClassVar[str] = "categorical"
-    words: ClassVar[FamilyWords] = FamilyWords(
-        kind="{classes} classes",
-        scaled="logits",
-        sense="large",
-        right="the logits it should give",
-        call="safecal.evaluate(\n    y_true,\n    y_prob,{})",
-        tempered="call `apply`.",
-    )
+    words: ClassVar[FamilyWords] = replace(Bernoulli.words, kind="{classes} classes")
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("confidence", "entropy")
     binned_by_default: ClassVar[bool] = True
     discrete: ClassVar[bool] = True
@@ -152,8 +134,7 @@ class Categorical(Predictions):
     def _score(self, rows: Rows) -> Scored:
         assert isinstance(rows, slice)
         step = self._block_rows if available() else self._chunk  # the compiled kernel has no working arrays to speak of
-        starts = range(rows.start, rows.stop, step)
-        parts = [self._kernel_scores(slice(i, min(i + step, rows.stop))) for i in starts]
+        parts = [self._kernel_scores(part) for part in _cut(rows, step)]
         return self._columns(parts[0] if len(parts) == 1 else _joined_scores(parts), rows)
 
     def _columns(self, s: kernel.ClassScores, rows: slice) -> Scored:
@@ -179,7 +160,7 @@ class Categorical(Predictions):
 
     def _partition(self, rows: slice) -> Partition:
         step = self._chunk
-        parts = [self.log_gaps(slice(i, min(i + step, rows.stop))) for i in range(rows.start, rows.stop, step)]
+        parts = [self.log_gaps(part) for part in _cut(rows, step)]
 
         def at(beta: AnyArray | float) -> Cumulants:
             if np.min(beta) < 0.0 and self.certain(rows):
@@ -205,8 +186,7 @@ class Categorical(Predictions):
 
     def spectral(self, rows: Rows, scored: Scored, weight: FloatArray | None) -> Spectral:
         assert isinstance(rows, slice)
-        step = self._chunk
-        parts = [node_rows(self.gaps(slice(i, min(i + step, rows.stop)))) for i in range(rows.start, rows.stop, step)]
+        parts = [node_rows(self.gaps(part)) for part in _cut(rows, self._chunk)]
         at_nodes = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
         return self._spectral(at_nodes, scored, weight, self.values[rows].argmax(axis=1))
 
@@ -231,9 +211,7 @@ class Categorical(Predictions):
         assert scored.surprisal is not None
         assert scored.entropy is not None
         parts = []
-        step = max(1, _SMALL_ELEMENTS // self.classes)
-        for start in range(rows.start, rows.stop, step):
-            chunk = slice(start, min(start + step, rows.stop))
+        for chunk in _cut(rows, max(1, _SMALL_ELEMENTS // self.classes)):
             within = slice(chunk.start - rows.start, chunk.stop - rows.start)
             p, log_p = self._with_logarithms(chunk, scored.surprisal[within])
             w = None if weight is None else weight[within]
@@ -275,6 +253,11 @@ class Categorical(Predictions):
     @property
     def _block_rows(self) -> int:
         return min(BLOCK, 4 * self._chunk)
+
+
+def _cut(rows: slice, step: int) -> Iterator[slice]:
+    for start in range(rows.start, rows.stop, step):
+        yield slice(start, min(start + step, rows.stop))
 
 
 def _joined_scores(parts: list[kernel.ClassScores]) -> kernel.ClassScores:
@@ -368,10 +351,9 @@ def checked_classes(
         infinite = any_zero(values)
     n, classes = values.shape
     happened = class_outcomes(y_true, n, classes, name, labels)
-    if hasattr(original, "columns"):
-        refuse_other_order(original, labels, name)
+    refuse_other_order(original, labels, name)
     if labels is None and whole:
-        refuse_shifted(happened, values, name)
+        FromOne().add(happened, values, name).refuse()
     names = () if labels is None or classes > NAMED else tuple(map(str, labels))
     clip = clip_value(clip, name, classes)
     return Categorical(

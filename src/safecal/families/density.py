@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from .._checks.columns import spelled, whole_number
+from .._checks.columns import spelled, steady, whole_number
 from .._checks.forecasts import (
     batch_rows,
     drawn_log_density,
@@ -21,18 +21,18 @@ from .._checks.forecasts import (
     unknown_distribution,
 )
 from .._checks.message import fail
-from .._steady import steady
+from .._kernels.ensemble import Moments
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import DrawColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import FormError, UnavailableError
-from .distributions import DensityLaw, Integral, adapt
+from .distributions import adapt
 from .ensemble import SEED, as_draw_columns, draws_kept, score_density_draws
 from .family import BLOCK, Cumulants, FamilyWords, Partition
 from .gaussian import Gaussian
-from .integrals import Moments, Quadrature
+from .integrals import DensityLaw, Integral, Quadrature
 from .predictions import Predictions
 
 __all__ = ["density", "offered_law", "unwrapped"]
@@ -194,28 +194,21 @@ class Density(Predictions):
 
         return at
 
-    def __repr__(self) -> str:
-        method = self.method if self.draws is None else f"{self.method}: {self.draws}"
-        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} ({method})"
-
-
-class _DrawMoments(NamedTuple):
-    """Moments of log f over fresh draws, one value a row each."""
-
-    mean: FloatArray
-    varentropy: FloatArray
-    third_cumulant: FloatArray
+    @property
+    def _remark(self) -> str:
+        return f" ({self.method})" if self.draws is None else f" ({self.method}: {self.draws})"
 
 
 def _draw_moments(
     log_density: Callable[[FloatArray], FloatArray], draw: Callable[[], FloatArray], n: int, draws: int
-) -> _DrawMoments:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return mean, variance and minus the third cumulant of log f over fresh draws, one value a row each."""
     moments = Moments(n)
     for _ in range(draws):
         moments.add(np.zeros((1, n)), log_density(draw())[None, :])
     s = float(draws)
     unbiased = s * s / ((s - 1.0) * (s - 2.0))
-    return _DrawMoments(moments.mean, moments.second * s / (s - 1.0), -unbiased * moments.third)
+    return moments.mean, moments.second * s / (s - 1.0), -unbiased * moments.third
 
 
 def _integrated(law: DensityLaw) -> tuple[Integral, Cumulants] | None:
@@ -263,12 +256,11 @@ def _from_law(law: DensityLaw, x: FloatArray, draws: int, rng: np.random.Generat
     def log_density(values: FloatArray) -> FloatArray:
         return drawn_log_density(law.log_density(values), "dist")
 
-    drawn = _draw_moments(log_density, lambda: law.draw(rng), n, draws)
-    known = law.entropy is not None
-    entropy = np.array(np.broadcast_to(law.entropy, (n,))) if law.entropy is not None else -drawn.mean
-    variance = None if known else drawn.varentropy / draws
+    mean, varentropy, third = _draw_moments(log_density, lambda: law.draw(rng), n, draws)
+    entropy = -mean if law.entropy is None else np.array(np.broadcast_to(law.entropy, (n,)))
+    variance = varentropy / draws if law.entropy is None else None
     return Density(
-        surprisal - entropy, drawn.varentropy, drawn.third_cumulant, "draws", x[0].size, surprisal, entropy,
+        surprisal - entropy, varentropy, third, "draws", x[0].size, surprisal, entropy,
         numerical_variance=variance, draws=draws, draw_scores=draw_scores,
     )  # fmt: skip
 
@@ -299,11 +291,10 @@ def _from_pair(
             kept.append(drawn_once)
         return drawn_once
 
-    drawn = _draw_moments(at, remembered, n, draws)
-    variance = drawn.varentropy / draws
+    mean, varentropy, third = _draw_moments(at, remembered, n, draws)
     return Density(
-        drawn.mean - log_f, drawn.varentropy, drawn.third_cumulant, "draws", x[0].size,
-        numerical_variance=variance, draws=draws, draw_scores=lambda: score_density_draws(x, kept),
+        mean - log_f, varentropy, third, "draws", x[0].size,
+        numerical_variance=varentropy / draws, draws=draws, draw_scores=lambda: score_density_draws(x, kept),
     )  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol, final
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,50 +11,23 @@ from .._checks.forecasts import batch_rows, refused_by, single_column, unknown_d
 from .._checks.message import fail
 from .._types import FloatArray
 from ..errors import ShapeError
-from .family import Cumulants
-from .formulas import Formula, dirichlet, normal, scipy_formula, student, torch_formula
-from .integrals import Quadrature, Summation
+from . import integrals as formulas
+from .integrals import DensityLaw, Formula, Integral, Quadrature, Summation
 
-__all__ = ["Integral", "DensityLaw", "adapt", "torch_law"]
+__all__ = ["adapt"]
 
 _SLOW_ROWS = 32  # rows up to which quantiles found by root search are worth the wait
-
-
-class Integral(Protocol):
-    """A way to compute ``A(beta)`` and its derivatives, exactly or nearly so."""
-
-    @property
-    def method(self) -> str:
-        """Name of the way."""
-
-    def open(self) -> Callable[[float], Cumulants]:
-        """Return the function from beta to the cumulants, for a row or for all; it raises UnavailableError."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class DensityLaw:
-    """What is used of a distribution, whatever library it comes from."""
-
-    name: str
-    log_density: Callable[[FloatArray], FloatArray]  # outcomes, one a row -> (n,)
-    draw: Callable[[np.random.Generator], FloatArray]  # -> one fresh draw for each row, shaped like x_true
-    integrals: tuple[Integral, ...] = ()  # in the order of preference
-    entropy: FloatArray | None = None  # where it is known but the integrals are not
-    quick: bool = True  # whether one draw for each row takes one call
 
 
 def adapt(dist: Any, x: FloatArray) -> DensityLaw:
     """Turn a distribution into a law for the outcomes ``x``."""
     ancestors = {f"{c.__module__}.{c.__name__}" for c in type(dist).__mro__}
-    modules = {c.__module__ for c in type(dist).__mro__}
-    if any(module.startswith("torch.distributions") for module in modules):
-        return torch_law(dist, x)
+    if any(name.startswith("torch.distributions") for name in ancestors):
+        return _torch_law(dist, x)
     if "scipy.stats._distn_infrastructure.rv_generic" in ancestors:
         if dist.numargs:
             raise unknown_distribution(dist, f"freeze it with its parameters: `scipy.stats.{dist.name}(...)`.")
-        dist = dist()
-        ancestors = {f"{c.__module__}.{c.__name__}" for c in type(dist).__mro__}
+        return _frozen_law(dist(), x)
     if "scipy.stats._distn_infrastructure.rv_frozen" in ancestors:
         return _frozen_law(dist, x)
     if "scipy.stats._multivariate.multi_rv_frozen" in ancestors:
@@ -62,6 +35,10 @@ def adapt(dist: Any, x: FloatArray) -> DensityLaw:
     if "scipy.stats._probability_distribution._ProbabilityDistribution" in ancestors:
         return _new_style_law(dist, x)
     raise unknown_distribution(dist)
+
+
+def _floats(values: Any) -> FloatArray:
+    return np.atleast_1d(np.asarray(values, dtype=np.float64))
 
 
 def _name(dist: Any) -> str:
@@ -79,6 +56,59 @@ def _without_warnings(log_density: Callable[[FloatArray], Any]) -> Callable[[Flo
     return at
 
 
+# Formulas of SciPy and torch, by the names that distributions have there
+
+_LOG_2 = float(np.log(2.0))
+
+
+# From the logarithm of the scale and the shape parameters, in SciPy's order.
+_SCIPY: dict[str, Callable[..., Formula]] = {
+    "norm": lambda s: formulas.normal(1, s),
+    "halfnorm": lambda s: formulas.normal(1, s - _LOG_2),
+    "halfcauchy": lambda s: formulas.student(1, 1.0, s - _LOG_2),
+    "cauchy": lambda s: formulas.student(1, 1.0, s),
+    "t": lambda s, df: formulas.student(1, df, s),
+    "expon": lambda s: formulas.gamma(1.0, s),
+    "laplace": lambda s: formulas.gamma(1.0, s + _LOG_2),
+    "gamma": lambda s, a: formulas.gamma(a, s),
+    "chi2": lambda s, df: formulas.gamma(df / 2.0, s + _LOG_2),
+    "uniform": lambda s: Formula(s),
+    "beta": lambda s, a, b: formulas.beta_distribution(a, b, s),
+    "arcsine": lambda s: formulas.beta_distribution(0.5, 0.5, s),
+    "lognorm": lambda s, sigma: formulas.lognormal(sigma, s),
+    "logistic": lambda s: Formula(s, ((2.0, 1.0, 0.0), (-1.0, 2.0, 0.0))),
+    "weibull_min": lambda s, c: formulas.weibull(c, s),
+    "gumbel_r": formulas.gumbel,
+    "gumbel_l": formulas.gumbel,
+    "rayleigh": lambda s: formulas.weibull(2.0, s + _LOG_2 / 2.0),
+    "pareto": lambda s, b: formulas.pareto(b, s),
+}
+
+# Parameters by their names in torch; the formula takes them in this order.
+_TORCH: dict[str, tuple[tuple[str, ...], Callable[..., Formula]]] = {
+    "Normal": (("scale",), lambda s: formulas.normal(1, np.log(s))),
+    "HalfNormal": (("scale",), lambda s: formulas.normal(1, np.log(s) - _LOG_2)),
+    "LogNormal": (("loc", "scale"), lambda m, s: formulas.lognormal(s, m)),
+    "Cauchy": (("scale",), lambda s: formulas.student(1, 1.0, np.log(s))),
+    "StudentT": (("df", "scale"), lambda df, s: formulas.student(1, df, np.log(s))),
+    "Exponential": (("rate",), lambda r: formulas.gamma(1.0, -np.log(r))),
+    "Laplace": (("scale",), lambda s: formulas.gamma(1.0, np.log(s) + _LOG_2)),
+    "Gamma": (("concentration", "rate"), lambda a, r: formulas.gamma(a, -np.log(r))),
+    "Chi2": (("concentration", "rate"), lambda a, r: formulas.gamma(a, -np.log(r))),
+    "Beta": (("concentration1", "concentration0"), lambda a, b: formulas.beta_distribution(a, b, 0.0)),
+    "Gumbel": (("scale",), lambda s: formulas.gumbel(np.log(s))),
+    "HalfCauchy": (("scale",), lambda s: formulas.student(1, 1.0, np.log(s) - _LOG_2)),
+    "Pareto": (("scale", "alpha"), lambda s, b: formulas.pareto(b, np.log(s))),
+    "Weibull": (("scale", "concentration"), lambda s, c: formulas.weibull(c, np.log(s))),
+    "Dirichlet": (("concentration",), formulas.dirichlet),
+    "Uniform": (("low", "high"), lambda a, b: Formula(np.log(b - a))),
+}
+
+
+def _sound(formula: Formula | None) -> Formula | None:
+    return formula if formula is not None and formula.exact else None
+
+
 # One variable: rv_continuous and rv_discrete, frozen
 
 
@@ -93,16 +123,16 @@ def _frozen_law(dist: Any, x: FloatArray) -> DensityLaw:
 
     integrals: tuple[Integral | None, ...]
     if discrete:
-        low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in dist.support())
+        low, high = map(_floats, dist.support())
         support = np.unique(generic.xk) + loc if hasattr(generic, "xk") and rows == 1 else None
-        centre = np.atleast_1d(np.asarray(dist.ppf(0.5), dtype=np.float64))
+        centre = _floats(dist.ppf(0.5))
         integrals = (Summation(name, rows, quiet, low, high, centre, support),) if np.isfinite(centre).all() else ()
     else:
         shapes = tuple(np.asarray(s, dtype=np.float64) for s in shapes)
         with np.errstate(all="ignore"):
             log_scale = np.log(np.asarray(scale, dtype=np.float64))
             known = type(generic).__module__ == "scipy.stats._continuous_distns"
-            formula = scipy_formula(generic.name, shapes, log_scale) if known else None
+            formula = _sound(_SCIPY[generic.name](log_scale, *shapes)) if known and generic.name in _SCIPY else None
         integrals = (formula, _frozen_quadrature(generic, name, shapes, log_scale))
     return DensityLaw(name, quiet, lambda rng: dist.rvs(size=n, random_state=rng), tuple(i for i in integrals if i))
 
@@ -141,18 +171,16 @@ def _new_style_law(dist: Any, x: FloatArray) -> DensityLaw:
         return np.asarray(dist.sample(size, rng=rng), dtype=np.float64).reshape(n)
 
     if discrete:
-        low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in dist.support())
-        centre = np.atleast_1d(np.asarray(dist.icdf(0.5), dtype=np.float64))
-        return DensityLaw(name, quiet, draw, (Summation(name, rows, quiet, low, high, centre),))
-    return DensityLaw(
-        name, quiet, draw, (*_new_style_formula(dist), Quadrature(name, rows, _quantiles(dist), np.zeros(1)))
-    )
+        low, high = map(_floats, dist.support())
+        return DensityLaw(name, quiet, draw, (Summation(name, rows, quiet, low, high, _floats(dist.icdf(0.5))),))
+    integrals: tuple[Integral, ...] = (*_new_style_formula(dist), Quadrature(name, rows, _quantiles(dist), np.zeros(1)))
+    return DensityLaw(name, quiet, draw, integrals)
 
 
 def _new_style_formula(dist: Any) -> tuple[Formula, ...]:
     if type(dist).__module__ == "scipy.stats._new_distributions":
         if hasattr(dist, "sigma") and hasattr(dist, "mu") and type(dist).__name__ in ("Normal", "StandardNormal"):
-            return (normal(1, np.log(dist.sigma)),)
+            return (formulas.normal(1, np.log(dist.sigma)),)
         if type(dist).__name__ == "Uniform":
             return (Formula(np.log(dist.b - dist.a)),)
     return ()
@@ -205,22 +233,18 @@ def _multivariate_law(dist: Any, x: FloatArray) -> DensityLaw:
 
 def _multivariate_formula(kind: str, dist: Any) -> Formula | None:
     """Return the formula of a distribution of several variables, if there is one."""
-    formula = None
     if kind == "multivariate_normal":
-        d = int(dist.cov_object.rank)
-        formula = normal(d, float(dist.cov_object.log_pdet) / 2.0)
-    elif kind == "multivariate_t" and np.isfinite(dist.df):
-        formula = student(int(dist.dim), float(dist.df), float(dist.shape_info.log_pdet) / 2.0)
-    elif kind == "dirichlet":
-        formula = dirichlet(dist.alpha)
-    return formula if formula is not None and formula.exact else None
+        return _sound(formulas.normal(int(dist.cov_object.rank), float(dist.cov_object.log_pdet) / 2.0))
+    if kind == "multivariate_t" and np.isfinite(dist.df):
+        return _sound(formulas.student(int(dist.dim), float(dist.df), float(dist.shape_info.log_pdet) / 2.0))
+    return _sound(formulas.dirichlet(dist.alpha)) if kind == "dirichlet" else None
 
 
 def _torch_array(tensor: Any) -> FloatArray:
     return np.asarray(tensor.detach().numpy(), dtype=np.float64)
 
 
-def torch_law(dist: Any, x: FloatArray) -> DensityLaw:
+def _torch_law(dist: Any, x: FloatArray) -> DensityLaw:
     """Turn a distribution of torch, with its tensors on the CPU, into a law for the outcomes ``x``."""
     import torch
 
@@ -239,15 +263,12 @@ def torch_law(dist: Any, x: FloatArray) -> DensityLaw:
         single = not event
         log_density = _torch_log_density(dist, name, example, torch.float64 if single else example.dtype)
         formula = _torch_formula(dist)
-        integrals: list[Integral] = [] if formula is None else [formula]
+        integrals: tuple[Integral | None, ...] = (formula,)
         if formula is None:
-            integrals = [
-                i for i in (_torch_summation(dist, name, rows, log_density), _torch_quadrature(dist, name, rows)) if i
-            ]
-        entropy = None if integrals else _torch_entropy(dist)
-    return DensityLaw(
-        name, log_density, lambda rng: _torch_array(draw(int(rng.integers(2**63)))), tuple(integrals), entropy
-    )
+            integrals = _torch_summation(dist, name, rows, log_density), _torch_quadrature(dist, name, rows)
+        known = tuple(i for i in integrals if i is not None)
+        entropy = None if known else _torch_entropy(dist)
+    return DensityLaw(name, log_density, lambda rng: _torch_array(draw(int(rng.integers(2**63)))), known, entropy)
 
 
 def _torch_sampler(dist: Any, shape: tuple[int, ...], rows: int) -> Callable[[int], Any]:
@@ -301,17 +322,20 @@ def _torch_formula(dist: Any) -> Formula | None:
     if kind in ("MultivariateNormal", "LowRankMultivariateNormal"):
         d = int(base.event_shape[0])
         half_log_det = _torch_array(base.entropy()) - d / 2.0 * (1.0 + np.log(2.0 * np.pi))
-        formula = normal(d, half_log_det)
+        formula = formulas.normal(d, half_log_det)
         return formula if not events else None
-    return torch_formula(kind, lambda parameter: _torch_array(getattr(base, parameter)), events)
+    if kind not in _TORCH:
+        return None
+    names, build = _TORCH[kind]
+    with np.errstate(all="ignore"):  # of parameters that are not valid the formula is not used
+        return _sound(replace(build(*(_torch_array(getattr(base, name)) for name in names)), events=events))
 
 
 def _torch_entropy(dist: Any) -> FloatArray | None:
     try:
-        entropy = dist.entropy()
+        return _floats(_torch_array(dist.entropy()))
     except NotImplementedError:
         return None
-    return np.atleast_1d(_torch_array(entropy))
 
 
 def _torch_summation(
@@ -338,12 +362,10 @@ def _torch_summation(
     if support is torch.distributions.constraints.nonnegative_integer:
         low, high = nothing, np.full(1, np.inf)
     elif type(support).__name__ == "_IntegerInterval":
-        low, high = (
-            np.atleast_1d(_torch_array(torch.as_tensor(b))) for b in (support.lower_bound, support.upper_bound)
-        )
+        low, high = (_floats(_torch_array(torch.as_tensor(b))) for b in (support.lower_bound, support.upper_bound))
     else:
         return None
-    centre = np.clip(np.floor(np.atleast_1d(_torch_array(dist.mean))), low, high)
+    centre = np.clip(np.floor(_floats(_torch_array(dist.mean))), low, high)
     return Summation(name, rows, log_density, low, high, centre) if not dist.event_shape else None
 
 

@@ -6,32 +6,19 @@ from typing import ClassVar, NoReturn, Self, final
 
 import numpy as np
 
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, row_labels
+from .._checks.columns import spelled, steady
 from .._checks.forecasts import draw_array, draws_are_alike, flat_draws, no_inference_data, outcome_numbers
-from .._kernels.ensemble import (
-    Exchanged,
-    crps_of_draws,
-    exchanged,
-    interval_score,
-    left_out_distances,
-    left_out_errors,
-    left_out_nees,
-    log_spread,
-    pool_nees,
-    pulled_in,
-    rank_among,
-    whitened,
-)
+from .._kernels import ensemble as kernel
 from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
-from .._steady import steady
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import LEVELS, MOST_AXES, DrawColumns, ForecastColumns
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
-from .family import FamilyWords, Partition, Spectral
+from .family import FamilyWords, Spectral
 from .gaussian import Gaussian, states
 from .predictions import Predictions
 
@@ -93,30 +80,25 @@ class Ensemble(Predictions):
         return self.components
 
     def take(self, index: IndexArray) -> Self:
-        others = tuple(other.take(index) for other in self.others)
-        draw_scores = None if self.draw_scores is None else self.draw_scores[:, index]
-        pooled = None if self.pooled is None else self.pooled.take(index)
         return replace(
-            self, columns=self.columns[:, index], others=others, row_labels=None, draw_scores=draw_scores, pooled=pooled
-        )
+            self, columns=self.columns[:, index], others=tuple(other.take(index) for other in self.others),
+            row_labels=None, draw_scores=None if self.draw_scores is None else self.draw_scores[:, index],
+            pooled=None if self.pooled is None else self.pooled.take(index),
+        )  # fmt: skip
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
         if len({(part.components, part.look, len(part.others)) for part in parts}) > 1:
             return None
         others = [cls._joined(same_look) for same_look in zip(*(part.others for part in parts), strict=True)]
-        joined = np.concatenate([part.columns for part in parts], axis=1)
         scores = [part.draw_scores for part in parts if part.draw_scores is not None]
-        draw_scores = np.concatenate(scores, axis=1) if scores else None
         pools = [part.pooled for part in parts if part.pooled is not None]
         return replace(
-            parts[0],
-            columns=joined,
-            others=tuple(filter(None, others)),
-            row_labels=None,
-            draw_scores=draw_scores,
+            parts[0], columns=np.concatenate([part.columns for part in parts], axis=1),
+            others=tuple(filter(None, others)), row_labels=None,
+            draw_scores=np.concatenate(scores, axis=1) if scores else None,
             pooled=Gaussian._joined(pools) if pools else None,
-        )
+        )  # fmt: skip
 
     def _score(self, rows: Rows) -> Scored:
         excess, variance, third = self.columns[:3, rows]
@@ -137,16 +119,12 @@ class Ensemble(Predictions):
     def direction_columns(self, rows: Rows) -> DirectionColumns | None:
         return None if self.pooled is None else self.pooled.direction_columns(rows)
 
-    def _partition(self, rows: slice) -> Partition:
-        return _no_partition()
+    def _partition(self, rows: slice) -> NoReturn:
+        raise UnavailableError("log_partition does not exist for draws: they have no density of their own.")
 
-    def __repr__(self) -> str:
-        looks = " and ".join(part.look.name for part in (self, *self.others))
-        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'} of {self.draws} draws ({looks})"
-
-
-def _no_partition() -> NoReturn:
-    raise UnavailableError("log_partition does not exist for draws: they have no density of their own.")
+    @property
+    def _remark(self) -> str:
+        return f" of {self.draws} draws ({' and '.join(part.look.name for part in (self, *self.others))})"
 
 
 @steady
@@ -215,12 +193,12 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     size = max(1, _ELEMENTS // max((m + 1) * d, (min(m, most_draws) + 1) ** (1 if d == 1 else 2)))
     for start in range(0, n, size):
         rows = slice(start, min(start + size, n))
-        pool, times = pulled_in(np.concatenate([x[rows, None], points[rows]], axis=1))
+        pool, times = kernel.pulled_in(np.concatenate([x[rows, None], points[rows]], axis=1))
         white = _whitened(pool, start)
         neighbours[:, rows] = neighbour_columns(_thinned(pool, most_draws) if m > most_draws else white)
         if has_moments:
-            moments[:3, rows] = exchanged(0.5 * pool_nees(white, times))
-            moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + log_spread(pool)
+            moments[:3, rows] = kernel.exchanged(0.5 * kernel.pool_nees(white, times))
+            moments[3, rows] = 0.5 * d * (LOG_2PI + 1.0) + kernel.log_spread(pool)
         if has_directions:
             near[rows], centre[rows] = pool[:, 0], pool.mean(axis=1)
             gap = pool - centre[rows, None]
@@ -239,7 +217,7 @@ def _whitened(pool: FloatArray, start: int) -> FloatArray:
     if flat.any():
         raise draws_are_alike(flat, start)
     try:
-        return whitened(pool)
+        return kernel.whitened(pool)
     except np.linalg.LinAlgError:
         bad = np.array([np.linalg.matrix_rank(draws - draws.mean(axis=0)) < pool.shape[2] for draws in pool])
         raise draws_are_alike(bad, start) from None
@@ -248,13 +226,13 @@ def _whitened(pool: FloatArray, start: int) -> FloatArray:
 def _thinned(pool: FloatArray, most: int) -> FloatArray:
     """Take the outcome and as many draws as are enough, evenly spaced: which ones, no outcome tells."""
     chosen = 1 + np.arange(most) * (pool.shape[1] - 1) // most
-    return whitened(pool[:, [0, *chosen.tolist()]])
+    return kernel.whitened(pool[:, [0, *chosen.tolist()]])
 
 
-def neighbour_columns(white: FloatArray) -> Exchanged:
+def neighbour_columns(white: FloatArray) -> kernel.Exchanged:
     """Compare the distance of the outcome to its k-th neighbour with those of all points, k about the root of m."""
     k = max(1, round(np.sqrt(white.shape[1] - 1.0)))
-    return exchanged(white.shape[2] * np.log(left_out_distances(white, k)))
+    return kernel.exchanged(white.shape[2] * np.log(kernel.left_out_distances(white, k)))
 
 
 # What forecasters look at of draws: where the outcome falls among them, their scores, how far out it lies.
@@ -343,17 +321,17 @@ def _as_forecast_columns(columns: FloatArray) -> ForecastColumns:
 
 def _score_jointly(y: FloatArray, draws: FloatArray, chance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the rank of the outcome from the centre, and its squared distance, those of draws, and their squares."""
-    pool, times = pulled_in(np.concatenate([y[:, None], draws], axis=1))
-    nees = pool_nees(whitened(pool), times)
-    own = left_out_nees(whitened(draws))
-    return rank_among(nees[:, 0], nees[:, 1:], chance), _distances(nees[:, 0], own)
+    pool, times = kernel.pulled_in(np.concatenate([y[:, None], draws], axis=1))
+    nees = kernel.pool_nees(kernel.whitened(pool), times)
+    own = kernel.left_out_nees(kernel.whitened(draws))
+    return kernel.rank_among(nees[:, 0], nees[:, 1:], chance), _distances(nees[:, 0], own)
 
 
 def _distances_along(y: FloatArray, draws: FloatArray) -> FloatArray:
     """Return the squared distance of the outcome along an axis, those of draws, and their squares."""
     m = draws.shape[1]
     distance = _few_draws_factor(m) * np.square((y - draws.mean(axis=1)) / draws.std(axis=1, ddof=1))
-    return _distances(distance, _few_draws_factor(m - 1) * np.square(left_out_errors(draws)))
+    return _distances(distance, _few_draws_factor(m - 1) * np.square(kernel.left_out_errors(draws)))
 
 
 def _distances(distance: FloatArray, own: FloatArray) -> FloatArray:
@@ -371,15 +349,15 @@ def _score_axis(y: FloatArray, draws: FloatArray, chance: FloatArray, fair: bool
     """Return rank, CRPS, standard deviation and error, then widths and scores of intervals between quantiles."""
     spread, m = draws.std(axis=1, ddof=1), draws.shape[1]
     # The mean and the spread of skewed draws go together, so that every point seems to be off: the outcome is no more.
-    errors = left_out_errors(np.concatenate([y[:, None], draws], axis=1))
+    errors = kernel.left_out_errors(np.concatenate([y[:, None], draws], axis=1))
     errors[:, 0] = (y - draws.mean(axis=1)) / spread  # as it is, where it lies so far out that digits are lost
     error = np.sqrt(_few_draws_factor(m)) * (errors[:, 0] - errors.mean(axis=1))
     ordered = np.sort(draws, axis=1)
     ends = [(_quantile(ordered, 0.5 - 0.5 * at), _quantile(ordered, 0.5 + 0.5 * at)) for at in LEVELS]
     widths = [high - low for low, high in ends]
-    scores = [interval_score(y, low, high, at) for (low, high), at in zip(ends, LEVELS, strict=True)]
-    crps = crps_of_draws(y, ordered, fair=fair)
-    return np.stack([rank_among(y, draws, chance), crps, spread, error, *widths, *scores])
+    scores = [kernel.interval_score(y, low, high, at) for (low, high), at in zip(ends, LEVELS, strict=True)]
+    crps = kernel.crps_of_draws(y, ordered, fair=fair)
+    return np.stack([kernel.rank_among(y, draws, chance), crps, spread, error, *widths, *scores])
 
 
 def _quantile(ordered: FloatArray, level: float) -> FloatArray:

@@ -10,12 +10,11 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
-from .._checks.arrays import block
-from .._checks.columns import RowLabels
+from .._checks.arrays import RowLabels, block
+from .._checks.columns import steadied
 from .._checks.message import fail
 from .._kernels.compiled import KernelSums
 from .._kernels.spectrum import NODES, spread_cells
-from .._steady import steadied
 from .._sums.causes import ClassSums, DirectionColumns
 from .._sums.clusters import Near
 from .._sums.forecasts import DrawColumns, ForecastColumns, VectorColumns
@@ -33,42 +32,18 @@ _FEW, _FEW_BLOCK = 500_000, 15_000  # for few rows, blocks whose columns malloc 
 @final
 @dataclass(frozen=True, slots=True)
 class FamilyWords:
-    """What people read of a family, in verdicts, reports and hints.
+    """What people read of a family, in verdicts, reports and hints."""
 
-    Attributes
-    ----------
-    kind : str
-        What is predicted; ``{classes}`` is how many classes there are.
-    scaled : str
-        What a temperature acts on.
-    alone : FamilyWords or None
-        What people read of predictions of one number, where that is something else.
-    root : bool
-        Whether ``scaled`` is off by the root of a temperature, and not by the temperature itself.
-    sense : {"large", "small", "sharp"}
-        What those are where the temperature is above 1: so many times too large, too small, or just too sharp.
-    right : str
-        What they are compared with, where they are so many times too large or too small.
-    call : str
-        Python that evaluates such predictions; ``{}`` stands for the options.
-    tempered : str
-        How a temperature that was fitted is put to use.
-    mends : str
-        What corrects such predictions, where no map of safecal does.
-    wrong : str
-        What is wrong where they are over-confident, in a sentence.
-    """
-
-    kind: str = ""
-    scaled: str = "densities"
-    sense: Literal["large", "small", "sharp"] = "sharp"
-    right: str = ""
-    call: str = "predictions.evaluate({})"
-    tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."
-    alone: FamilyWords | None = None
-    mends: str = ""
-    root: bool = False
-    wrong: str = ""
+    kind: str = ""  # what is predicted; ``{classes}`` is how many classes there are
+    scaled: str = "densities"  # what a temperature acts on
+    sense: Literal["large", "small", "sharp"] = "sharp"  # so many times too large or small, or just too sharp, above 1
+    right: str = ""  # what they are compared with, where they are so many times too large or too small
+    call: str = "predictions.evaluate({})"  # Python that evaluates such predictions; ``{}`` stands for the options
+    tempered: str = "use `beta_` yourself: the tempered density is `p**beta_`."  # how a fitted temperature is used
+    alone: FamilyWords | None = None  # what people read of predictions of one number, where that is something else
+    mends: str = ""  # what corrects such predictions, where no map of safecal does
+    root: bool = False  # whether ``scaled`` is off by the root of a temperature, and not by the temperature itself
+    wrong: str = ""  # what is wrong where they are over-confident, in a sentence
 
     def of(self, dimension: int) -> FamilyWords:
         """Return the words for predictions of that dimension."""
@@ -178,18 +153,7 @@ class Family(ABC):
         return ()
 
     def room(self, weight: FloatArray | None) -> float | None:
-        """Sum the largest entropy that each row can have, where rows have different numbers of outcomes.
-
-        Parameters
-        ----------
-        weight : ndarray of shape (n,) or None
-            Weights of all rows.
-
-        Returns
-        -------
-        float or None
-            None where all rows have the same number of outcomes.
-        """
+        """Sum the largest entropy that each row can have, by the weights of all rows; None where all have the same."""
         return None
 
     @property
@@ -239,47 +203,17 @@ class Family(ABC):
     def gaps(self, rows: Rows) -> FloatArray:
         """Return how much less likely each other outcome is than the most likely one, where outcomes can be listed.
 
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
-
-        Returns
-        -------
-        ndarray of shape (rows, outcomes)
-            ``log p(most likely outcome) - log p(outcome)``; +inf where an outcome is impossible, and in the place of
-            the most likely one.
+        Of shape (rows, outcomes): ``log p(most likely outcome) - log p(outcome)``; +inf where an outcome is impossible,
+        and in the place of the most likely one.
         """
         raise UnavailableError(f"outcomes of {self.family} predictions cannot be listed.")
 
     def certain(self, rows: Rows) -> int:
-        """Count the rows that give some outcome a probability of exactly 0.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
-
-        Returns
-        -------
-        int
-            How many there are; 0 where outcomes cannot be listed.
-        """
+        """Count the rows that give some outcome a probability of exactly 0; none where outcomes cannot be listed."""
         return 0
 
     def decimals(self, rows: Rows) -> int:
-        """Tell to how many decimals the probabilities of some rows were rounded.
-
-        Parameters
-        ----------
-        rows : slice or ndarray
-            Which rows, or their numbers.
-
-        Returns
-        -------
-        int
-            0 where they were not, or where there are none.
-        """
+        """Tell to how many decimals the probabilities of some rows were rounded; 0 where they were not."""
         return 0
 
     def quick_sums(
@@ -394,3 +328,25 @@ class Family(ABC):
             Their weights.
         """
         return self._score(rows), None if weight is None else block(weight, rows)
+
+    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
+        """Score some rows, and return what inference needs of them beside their sums.
+
+        Parameters
+        ----------
+        rows : slice
+            Which rows.
+        weight : ndarray of shape (n,) or None
+            Checked weights of all rows.
+
+        Returns
+        -------
+        scored : Scored
+            Columns of these rows.
+        weight : ndarray or None
+            Their weights.
+        spectral : Spectral
+            Their spectrum.
+        """
+        scored, w = self.weighted(rows, weight)
+        return scored, w, self.spectral(rows, scored, w)

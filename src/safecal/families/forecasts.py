@@ -6,7 +6,8 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, row_labels
+from .._checks.columns import spelled, steady
 from .._checks.forecasts import (
     class_names_between,
     interval_ends,
@@ -17,7 +18,6 @@ from .._checks.forecasts import (
 )
 from .._checks.message import fail, show
 from .._kernels.spectrum import SPREAD_START, spread_cells
-from .._steady import steady
 from .._sums.causes import ClassSums
 from .._sums.looks import Look
 from .._sums.scored import Scored
@@ -35,16 +35,20 @@ _LIKELIER = 2.0  # how much likelier a class is made than the one outside of it
 _ROUNDING = 1e-9  # a difference of two probabilities that is none
 
 
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class _Classes(Predictions):
     """Predictions that are scored as those of classes, under a name and words of their own."""
-
-    __slots__ = ()
 
     outcome: ClassVar[str] = "y_true"
     discrete: ClassVar[bool] = True
 
     coded: Bernoulli | Categorical
     widths: FloatArray
+    look: Look | None = None
+    row_labels: RowLabels | None = None
+
+    def take(self, index: IndexArray) -> Self:
+        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @property
     def n(self) -> int:
@@ -108,12 +112,6 @@ class Intervals(_Classes):
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("probability", "confidence", "entropy")
 
     coded: Bernoulli
-    widths: FloatArray
-    look: Look | None = None
-    row_labels: RowLabels | None = None
-
-    def take(self, index: IndexArray) -> Self:
-        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:
@@ -140,12 +138,6 @@ class Quantiles(_Classes):
     bin_choices: ClassVar[tuple[BinOn, ...]] = ("confidence", "entropy")
 
     coded: Categorical
-    widths: FloatArray
-    look: Look | None = None
-    row_labels: RowLabels | None = None
-
-    def take(self, index: IndexArray) -> Self:
-        return replace(self, coded=self.coded.take(index), widths=self.widths[index], row_labels=None)
 
     @classmethod
     def _joined(cls, parts: Sequence[Self]) -> Self | None:

@@ -9,8 +9,8 @@ from typing import ClassVar, Self, final
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import block
-from .._checks.columns import RowLabels, row_labels, spelled
+from .._checks.arrays import RowLabels, block, row_labels
+from .._checks.columns import spelled, steady
 from .._checks.states import (
     component_choice,
     covariance_factor,
@@ -22,7 +22,6 @@ from .._checks.states import (
 )
 from .._kernels import states as kernel
 from .._kernels.spectrum import spread_cells
-from .._steady import steady
 from .._sums.causes import MOST_DIRECTIONS, DirectionColumns
 from .._sums.clusters import NEAR, Near
 from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns, VectorColumns
@@ -36,6 +35,7 @@ from .predictions import Predictions
 __all__ = ["gaussian", "states"]
 
 _ELEMENTS = 1 << 18
+_COLUMNS = ("x_true", "mean", "spread")
 _ALIKE = ("form", "angles", "method", "parts", "seen", "axis_names")  # of states that can be put under each other
 
 Parts = tuple[tuple[Look, tuple[int, ...]], ...]
@@ -129,9 +129,7 @@ class Gaussian(Predictions):
         forms = {(part.x_true.shape[1:], *(getattr(part, name) for name in _ALIKE)) for part in parts}
         if len(forms) > 1 or not all(part._spread_by_row for part in parts):
             return None
-        x_true, mean, spread = (
-            np.concatenate([getattr(p, name) for p in parts]) for name in ("x_true", "mean", "spread")
-        )
+        x_true, mean, spread = (np.concatenate([getattr(p, name) for p in parts]) for name in _COLUMNS)
         beside = tuple(looks[0].concatenate(looks) for looks in zip(*(part.beside for part in parts), strict=True))
         return replace(parts[0], x_true=x_true, mean=mean, spread=spread, shared=None, row_labels=None, beside=beside)
 
@@ -159,14 +157,19 @@ class Gaussian(Predictions):
         """Return the true states less the means, (n, d); those of angles are wrapped."""
         return kernel.wrap((block(self.x_true, rows) - block(self.mean, rows)).reshape(-1, self.dimension), self.angles)
 
+    def _given(self, rows: Rows) -> AnyArray:
+        """Return the matrices of some rows as they were given; the one of all rows, where they share it."""
+        return self.spread if self.shared is not None else block(self.spread, rows)
+
     def precisions(self, rows: Rows) -> FloatArray:
         """Return the inverses of the covariances, (n, d, d) or (1, d, d)."""
         if self.form in ("std", "var"):
             deviation = np.atleast_2d(self._deviations(rows)) * np.ones(self.dimension)
             return np.asarray(np.eye(self.dimension) / np.square(deviation)[:, None, :])
-        matrices = _mirrored(self.spread if self.shared is not None else block(self.spread, rows))
+        given = self._given(rows)
+        matrices = _mirrored(given)
         if self.form == "chol":
-            lower = np.tril(self.spread if self.shared is not None else block(self.spread, rows))
+            lower = np.tril(given)
             matrices = lower @ np.swapaxes(lower, -1, -2)
         whole = matrices if self.form == "precision" else np.linalg.inv(matrices)
         return np.asarray(whole if whole.ndim == 3 else whole[None])
@@ -175,7 +178,7 @@ class Gaussian(Predictions):
         d = self.dimension
         residual = self.errors(rows)
         if self.form in ("std", "var"):
-            per_row = self.spread.shape == self.x_true.shape
+            per_row = self._spread_by_row
             spread = block(self.spread, rows).reshape(-1, d) if per_row else np.asarray(self.spread, dtype=np.float64)
             return kernel.nees_from_std(residual, spread if self.form == "std" else np.sqrt(spread))
         matrices = block(self.spread, rows) if self.shared is None else self.shared
@@ -220,7 +223,7 @@ class Gaussian(Predictions):
         """Return errors over the deviations of their axes, solved by the factor of their correlations, and that."""
         factor = np.eye(self.dimension)[None]
         if self.form not in ("std", "var"):
-            matrices = self.spread if self.shared is not None else block(self.spread, rows)
+            matrices = self._given(rows)
             if self.form != "chol":
                 inverse = self.form == "precision"
                 matrices = np.linalg.cholesky(np.linalg.inv(_mirrored(matrices)) if inverse else matrices)
@@ -236,10 +239,9 @@ class Gaussian(Predictions):
     def _deviations(self, rows: Rows) -> FloatArray:
         """Return the standard deviation of each axis, the others integrated out: (d,) or (n, d)."""
         if self.form in ("std", "var"):
-            per_row = self.spread.shape == self.x_true.shape
-            spread = block(self.spread, rows).reshape(-1, self.dimension) if per_row else self.spread
+            spread = block(self.spread, rows).reshape(-1, self.dimension) if self._spread_by_row else self.spread
             return np.asarray(spread if self.form == "std" else np.sqrt(spread), dtype=np.float64)
-        matrices = self.spread if self.shared is not None else block(self.spread, rows)
+        matrices = self._given(rows)
         if self.form == "chol":
             return np.asarray(np.sqrt((np.asarray(matrices, dtype=np.float64) ** 2).sum(axis=-1)))
         whole = np.linalg.inv(_mirrored(matrices)) if self.form == "precision" else matrices
@@ -283,9 +285,9 @@ class Gaussian(Predictions):
         order = spread_cells(scored.entropy, self.dimension)
         return Spectral(None, lambda: Near(half / betas, half / betas**2), order)
 
-    def __repr__(self) -> str:
-        method = "" if self.method is None else f" ({self.method})"
-        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'}{method}"
+    @property
+    def _remark(self) -> str:
+        return "" if self.method is None else f" ({self.method})"
 
 
 @steady
@@ -370,13 +372,7 @@ def gaussian(
     return Gaussian(x, m, form, matrices, shared, wrapped, None, rows)
 
 
-def states(
-    x_true: AnyArray,
-    mean: AnyArray,
-    cov: AnyArray,
-    method: str | None = None,
-    parts: Parts = (),
-) -> Gaussian:
+def states(x_true: AnyArray, mean: AnyArray, cov: AnyArray, method: str | None = None, parts: Parts = ()) -> Gaussian:
     """Return states that were checked already, with a covariance each or one for all."""
     shared = np.asarray(np.linalg.cholesky(cov), dtype=np.float64) if cov.ndim == 2 else None
     return Gaussian(x_true, mean, "cov", cov, shared, method=method, parts=parts)

@@ -1,77 +1,169 @@
-"""Expectations over a density: a double-exponential rule on quantiles, or a sum over a discrete support.
+"""The integral of ``f**beta`` by formula, by a double-exponential rule on quantiles, or by a sum over a support.
 
-Both go through weighted outcomes and give, for any ``beta``, the log of the integral of ``f**beta`` and the moments of
-``log f`` under the tempered density. Central moments grow a batch at a time, without cancellation.
+Each gives, for any ``beta``, its logarithm ``A(beta)`` and the moments of ``log f`` under the tempered density: the
+entropy and more follow. The rule and the sum go through weighted outcomes; their central moments grow a batch at a
+time, without cancellation. For a formula write the density as ``f = g / Z`` with a kernel ``g``. All share one form of
+
+    log integral g**beta = S(beta) + constant,
+    S(beta) = sum_j c_j log Gamma(a_j beta + b_j) - (p beta + q) log beta + r / beta
+
+so a distribution is a line in a table, and ``A(beta) = S(beta) - beta S(1) + (1 - beta) L``, where ``L`` holds the
+constant and the logarithm of the scale.
 """
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
+from scipy import special
 
+from .._kernels.ensemble import Moments
+from .._kernels.states import LOG_2PI
 from .._types import FloatArray
 from ..errors import UnavailableError
 from .family import Cumulants
 
-__all__ = ["Moments", "Quadrature", "Summation"]
+__all__ = [
+    "DensityLaw", "Formula", "Integral", "Number", "Quadrature", "Summation", "beta_distribution", "dirichlet", "gamma",
+    "gumbel", "lognormal", "normal", "pareto", "student", "weibull",
+]  # fmt: skip
+
+Number: TypeAlias = Any  # a float or an array of floats
+
+_LARGEST_PARAMETER = 1e5  # beyond, differences of log Gamma lose more digits than a quadrature
+
+
+class Integral(Protocol):
+    """A way to compute ``A(beta)`` and its derivatives, exactly or nearly so."""
+
+    @property
+    def method(self) -> str:
+        """Name of the way."""
+
+    def open(self) -> Callable[[float], Cumulants]:
+        """Return the function from beta to the cumulants, for a row or for all; it raises UnavailableError."""
 
 
 @final
-class Moments:
-    """Running total weight, mean, and second and third central moments of several rows of values.
+@dataclass(frozen=True, slots=True)
+class DensityLaw:
+    """What is used of a distribution, whatever library it comes from."""
 
-    Weights are logarithms, because those of a tempered density span more than the range of a float. Batches are merged
-    by the formulas for a mixture of two populations, so only differences of means are ever raised to a power.
-    """
+    name: str
+    log_density: Callable[[FloatArray], FloatArray]  # outcomes, one a row -> (n,)
+    draw: Callable[[np.random.Generator], FloatArray]  # -> one fresh draw for each row, shaped like x_true
+    integrals: tuple[Integral, ...] = ()  # in the order of preference
+    entropy: FloatArray | None = None  # where it is known but the integrals are not
+    quick: bool = True  # whether one draw for each row takes one call
 
-    __slots__ = ("log_total", "mean", "second", "third")
 
-    def __init__(self, rows: int) -> None:
-        self.log_total = np.full(rows, -np.inf)
-        self.mean = np.zeros(rows)
-        self.second = np.zeros(rows)
-        self.third = np.zeros(rows)
+@final
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """The coefficients of ``A(beta)``; ``events`` trailing axes are independent components and are summed over."""
 
-    def add(self, log_weight: FloatArray, values: FloatArray) -> None:
-        """Take in a (batch, rows) array of values; a log-weight of -inf leaves a value out, whatever it is."""
-        top = log_weight.max(axis=0)
-        top = np.where(np.isneginf(top), 0.0, top)
-        weight = np.exp(log_weight - top)
-        total = weight.sum(axis=0)
-        if np.isneginf(values).any():
-            values = np.where(weight == 0.0, 0.0, values)
-        weight /= np.where(total > 0.0, total, 1.0)
-        mean = np.einsum("ij,ij->j", weight, values)
-        gap = values - mean
-        weight *= gap
-        with np.errstate(divide="ignore"):
-            log_total = top + np.log(total)
-        second = np.einsum("ij,ij->j", weight, gap)
-        weight *= gap
-        self._merge(log_total, mean, second, np.einsum("ij,ij->j", weight, gap))
+    constant: Number
+    gammas: tuple[tuple[float, Number, Number], ...] = ()
+    power: tuple[Number, Number] = (0.0, 0.0)
+    inverse: Number = 0.0
+    events: int = 0
 
-    def _merge(self, log_total: FloatArray, mean: FloatArray, second: FloatArray, third: FloatArray) -> None:
-        """Add another population by its weight and its moments."""
-        log_both = np.logaddexp(self.log_total, log_total)
-        reach = np.where(np.isneginf(log_both), 0.0, log_both)
-        old, new = np.exp(self.log_total - reach), np.exp(log_total - reach)
-        gap = mean - self.mean
-        cross = old * new
-        self.third = (
-            old * self.third
-            + new * third
-            + cross * (old - new) * gap**3
-            + 3.0 * cross * gap * (second - self.second)
-        )  # fmt: skip
-        self.second = old * self.second + new * second + cross * gap * gap
-        self.mean = np.where(old >= new, self.mean + new * gap, mean - old * gap)
-        self.log_total = log_both
+    method = "formula"
 
-    def cumulants(self) -> Cumulants:
-        """Return what has been taken in so far, as a population."""
-        return Cumulants(self.log_total, self.mean, self.second, self.third)
+    @property
+    def exact(self) -> bool:
+        """Tell whether the parameters are moderate and valid, so that nothing is lost to cancellation."""
+        sizes = [np.max(np.abs(a) + np.abs(b), initial=0.0) for _, a, b in self.gammas]
+        valid = all(np.all(np.asarray(a + b) > 0.0) for _, a, b in self.gammas)
+        return valid and bool(np.isfinite(self.constant).all()) and bool(max(sizes, default=0.0) <= _LARGEST_PARAMETER)
+
+    def open(self) -> Callable[[float], Cumulants]:
+        """Return the function from beta to the cumulants."""
+        return self._at
+
+    def _at(self, beta: float) -> Cumulants:
+        self._require(beta)
+        p, q = self.power
+        sums: list[Number] = []
+        for order in range(4):
+            total: Number = 0.0
+            for c, a, b in self.gammas:
+                x = a * beta + b
+                total = total + c * a**order * (special.gammaln(x) if order == 0 else special.polygamma(order - 1, x))
+            sums.append(total)
+        if np.any(p) or np.any(q) or np.any(self.inverse):
+            log, r = np.log(beta), self.inverse
+            sums[0] = sums[0] - (p * beta + q) * log + r / beta
+            sums[1] = sums[1] - p * (log + 1.0) - q / beta - r / beta**2
+            sums[2] = sums[2] - p / beta + q / beta**2 + 2.0 * r / beta**3
+            sums[3] = sums[3] + p / beta**2 - 2.0 * q / beta**3 - 6.0 * r / beta**4
+        at_one: Number = self.inverse
+        for c, a, b in self.gammas:
+            at_one = at_one + c * special.gammaln(a + b)
+        sums[0] = sums[0] - beta * at_one + (1.0 - beta) * self.constant
+        sums[1] = sums[1] - at_one - self.constant
+        return Cumulants(*(self._summed(x) for x in np.broadcast_arrays(*sums)))
+
+    def _require(self, beta: float) -> None:
+        tempered = bool(np.any(self.power[0]) or np.any(self.power[1]) or np.any(self.inverse))
+        least = min((float(np.min(np.asarray(a * beta + b))) for _, a, b in self.gammas), default=1.0)
+        if (tempered and not beta > 0.0) or not least > 0.0:
+            raise UnavailableError(f"log_partition at beta = {beta!r} is infinite for some of these densities.")
+
+    def _summed(self, value: FloatArray) -> FloatArray:
+        axes = tuple(range(value.ndim - self.events, value.ndim))
+        return np.asarray(value.sum(axis=axes) if axes else value, dtype=np.float64).reshape(-1)
+
+
+def normal(dimension: int, half_log_det: Number) -> Formula:
+    """Return the formula of a normal distribution from half the log-determinant of its covariance."""
+    return Formula(dimension / 2.0 * LOG_2PI + half_log_det, power=(0.0, dimension / 2.0))
+
+
+def student(dimension: int, df: Number, half_log_det: Number) -> Formula:
+    """Return the formula of Student's t distribution in one or several dimensions."""
+    a, half = (df + dimension) / 2.0, dimension / 2.0
+    return Formula(half_log_det + half * np.log(df * np.pi), ((1.0, a, -half), (-1.0, a, 0.0)))
+
+
+def dirichlet(alpha: FloatArray, log_scale: Number = 0.0) -> Formula:
+    """Return the formula of a Dirichlet distribution; with two components that of a beta distribution."""
+    components = np.moveaxis(np.asarray(alpha, dtype=np.float64), -1, 0)
+    k, total = float(len(components)), components.sum(axis=0)
+    return Formula(log_scale, (*((1.0, a - 1.0, 1.0) for a in components), (-1.0, total - k, k)))
+
+
+def gamma(a: Number, log_scale: Number) -> Formula:
+    """Return the formula of a gamma distribution of shape a."""
+    return Formula(log_scale, ((1.0, a - 1.0, 1.0),), power=(a - 1.0, 1.0))
+
+
+def beta_distribution(a: Number, b: Number, log_scale: Number) -> Formula:
+    """Return the formula of a beta distribution."""
+    return dirichlet(np.stack(np.broadcast_arrays(a, b), axis=-1), log_scale)
+
+
+def lognormal(s: Number, log_scale: Number) -> Formula:
+    """Return the formula of a lognormal distribution: s is the standard deviation of the logarithm."""
+    return Formula(log_scale + LOG_2PI / 2.0 + np.log(s) - s**2, power=(0.0, 0.5), inverse=s**2 / 2.0)
+
+
+def weibull(c: Number, log_scale: Number) -> Formula:
+    """Return the formula of a Weibull distribution of shape c."""
+    k = (c - 1.0) / c
+    return Formula(log_scale - np.log(c), ((1.0, k, 1.0 - k),), power=(k, 1.0 - k))
+
+
+def gumbel(log_scale: Number) -> Formula:
+    """Return the formula of a Gumbel distribution, of either side."""
+    return Formula(log_scale, ((1.0, 1.0, 0.0),), power=(1.0, 0.0))
+
+
+def pareto(b: Number, log_scale: Number) -> Formula:
+    """Return the formula of a Pareto distribution of shape b."""
+    return Formula(log_scale, ((1.0, b + 1.0, -1.0), (-1.0, b + 1.0, 0.0)))
 
 
 _BATCH = 1 << 17  # elements evaluated at once
@@ -147,7 +239,7 @@ class Quadrature:
                 moments.add(term, log_f)
                 if level == 0:
                     edges[tail] = _last_term(term, edges.get(tail))
-            coarser, cumulants = cumulants, moments.cumulants()
+            coarser, cumulants = cumulants, Cumulants(*moments.columns())
             cumulants = cumulants._replace(value=cumulants.value + np.log(0.25 / 2**level))
             if coarser is None:
                 lost = np.max(list(edges.values()), axis=0) + np.log(0.25) - cumulants.value
@@ -235,7 +327,7 @@ class Summation:
         moments = Moments(self.rows)
         for sign in (1.0, -1.0):
             self._outward(moments, beta, sign, terms)
-        cumulants = moments.cumulants()
+        cumulants = Cumulants(*moments.columns())
         if not np.isfinite(cumulants.value).all() or (beta == 1.0 and np.abs(cumulants.value).max() > _ENOUGH):
             raise _unreachable(self.name, beta)
         return cumulants

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from .._checks.columns import choice, spelled, whole_number
+from .._checks.columns import choice, spelled, steady, whole_number
 from .._checks.forecasts import drawn_log_density, generator, outcome_log_density, row_values
 from .._checks.message import fail
 from .._checks.mixtures import (
@@ -16,7 +16,6 @@ from .._checks.mixtures import (
     component_means,
     component_weights,
     crowded,
-    mixture_spread,
     neighbour_count,
     one_weight,
     spread_out,
@@ -24,10 +23,9 @@ from .._checks.mixtures import (
     true_states,
     whole_cloud,
 )
-from .._checks.states import component_choice
+from .._checks.states import component_choice, one_spread
 from .._kernels import states as kernel
 from .._kernels.ensemble import Exchanged, whitened
-from .._steady import steady
 from .._sums.forecasts import MOST_AXES
 from .._sums.looks import Look
 from .._types import ArrayLike, Clouds, FloatArray, IndexArray, ParticleMethod, SpreadLike
@@ -115,7 +113,7 @@ def gaussian_mixture(
     kept, wrapped = component_choice(mapping, angles, 1 if len(shape) == 1 else shape[1])
     x = true_states(truth, kept)
     w = component_weights(weight, len(x))
-    form, spread = mixture_spread({"std": std, "var": var, "cov": cov, "chol": chol})
+    form, spread = one_spread({"std": std, "var": var, "cov": cov, "chol": chol})
     m = component_means(mean, shape, w > 0.0, kept)
     factor = component_factors(form, spread, shape, w > 0.0, kept)
     if kept is not None and form == "chol":
@@ -163,10 +161,8 @@ def _scored(
 
 
 METHODS = get_args(ParticleMethod)
-_MOST_BESIDE, _FEWEST_BESIDE = (
-    128,
-    8,
-)  # particles among which neighbours of the truth are looked for, beside the moments
+# Particles among which neighbours of the truth are looked for, beside the moments.
+_MOST_BESIDE, _FEWEST_BESIDE = 128, 8
 _SHAPELESS = (
     "Mean and covariance see no shape, and neighbours were not looked at, or too few particles hold most of the weight."
 )

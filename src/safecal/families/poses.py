@@ -8,14 +8,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from .._checks.arrays import same_rows
-from .._checks.columns import choice, spelled
-from .._checks.message import fail
+from .._checks.columns import choice, spelled, steady
+from .._checks.message import fail, worded
 from .._checks.states import DIMENSIONS, checked_poses, covariance_factor, named
 from .._kernels.states import Pose, Side, tangent_errors
-from .._steady import steady
 from .._sums.looks import Look
 from .._types import AnyArray, ArrayLike, FloatArray
-from ..errors import CovarianceError, ShapeError
+from ..errors import CovarianceError, InputError, ShapeError
 from .gaussian import Gaussian, Parts, states
 
 __all__ = ["Convention", "axis_names", "pose_errors", "poses", "suspicions"]
@@ -179,9 +178,10 @@ def pose_errors(truth: Pose, estimate: Pose, cov: ArrayLike, convention: Convent
     shape = np.shape(cov)
     n, d = errors.shape
     if shape not in {(d, d), (n, d, d)}:
-        why = f"{convention.group} has {d} numbers"
-        raise fail(ShapeError, "cov", f"must be one ({d}, {d}) matrix, or one for each pose, ({n}, {d}, {d}): {why}",
-                   got=f"shape {shape}")  # fmt: skip
+        rule = (
+            f"must be one ({d}, {d}) matrix, or one for each pose, ({n}, {d}, {d}): {convention.group} has {d} numbers"
+        )
+        raise fail(ShapeError, "cov", rule, got=f"shape {shape}")
     try:
         matrices = covariance_factor(cov, "cov", errors.shape)
     except CovarianceError as error:
@@ -190,19 +190,14 @@ def pose_errors(truth: Pose, estimate: Pose, cov: ArrayLike, convention: Convent
     return replace(predictions, axis_names=axis_names(convention))
 
 
-def _with_flat_axes(error: CovarianceError, cov: ArrayLike, convention: Convention) -> CovarianceError:
+def _with_flat_axes(error: InputError, cov: ArrayLike, convention: Convention) -> InputError:
     """Name the axes whose variance is 0 everywhere, where there are some: planar estimators leave them out so."""
-    flat = np.flatnonzero(
-        (np.diagonal(np.asarray(cov), axis1=-2, axis2=-1) == 0.0).reshape(-1, np.shape(cov)[-1]).all(0)
-    )
-    if not flat.size or not hasattr(error, "complaint"):
+    flat = np.diagonal(np.asarray(cov), axis1=-2, axis2=-1) == 0.0
+    names = [name for name, k in zip(axis_names(convention), range(flat.shape[-1]), strict=True) if flat[..., k].all()]
+    if not names:
         return error
-    names = ", ".join(axis_names(convention)[i] for i in flat)
-    hint = f'the variance of {names} is 0 in every pose. A robot in the plane is judged with `group="SE2"`.'
-    refusal = fail(CovarianceError, "cov", error.complaint.rule, got=error.complaint.got, place=error.complaint.place,
-                 count=error.complaint.count, hint=hint)  # fmt: skip
-    assert isinstance(refusal, CovarianceError)
-    return refusal
+    hint = f'the variance of {", ".join(names)} is 0 in every pose. A robot in the plane is judged with `group="SE2"`.'
+    return worded(error, replace(error.complaint, hint=hint))
 
 
 def suspicions(

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
-from .._checks.classes import class_shape, one_form
-from .._checks.columns import row_labels, same_labels, spelled, weights, whole_number
-from .._checks.labels import outcome_column
+from .._checks.arrays import row_labels, same_labels
+from .._checks.classes import class_shape, one_form, outcome_column, refuse_arrays
+from .._checks.columns import spelled, steadied, weights, whole_number
 from .._checks.message import fail, show
-from .._steady import steadied
 from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._sums.splits import Bins, Plan, bins_for, by_bin
@@ -21,15 +20,15 @@ from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Labels, Strategy
-from ..errors import MergeError, OptionError, RangeError, UnavailableError
+from ..errors import FormError, MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions
-from .family import BLOCK, Family, Spectral
+from .family import BLOCK, Family
 
 if TYPE_CHECKING:
     from ..judge.evaluation import Evaluation
 
 
-__all__ = ["FAMILIES", "Predictions", "classifier", "family_named"]
+__all__ = ["FAMILIES", "Predictions", "classifier", "family_named", "predictions_of"]
 
 #: The families: where the class of each stands. Results and documents know them by their names alone.
 FAMILIES = {
@@ -115,50 +114,12 @@ class Predictions(Family):
         """Cut the rows into blocks that fit comfortably into memory; ``quick`` where the compiled kernel sums them."""
         return self._rows(self._block_rows)
 
-    def scored_with_spectrum(self, rows: slice, weight: AnyArray | None) -> tuple[Scored, FloatArray | None, Spectral]:
-        """Score some rows, and return what inference needs of them beside their sums.
-
-        Parameters
-        ----------
-        rows : slice
-            Which rows.
-        weight : ndarray of shape (n,) or None
-            Checked weights of all rows.
-
-        Returns
-        -------
-        scored : Scored
-            Columns of these rows.
-        weight : ndarray or None
-            Their weights.
-        spectral : Spectral
-            Their spectrum.
-        """
-        scored, w = self.weighted(rows, weight)
-        return scored, w, self.spectral(rows, scored, w)
-
     def as_odds(self) -> Predictions:
         """Return predictions of two classes, a column each, as log-odds of the second; others as they are."""
         return self
 
     def with_logits(self, logits: FloatArray) -> Predictions:
-        """Return the same outcomes beside other logits.
-
-        Parameters
-        ----------
-        logits : ndarray of shape (n,) or (n, K)
-            Log-odds of the positive class, or a logit for each class.
-
-        Returns
-        -------
-        Predictions
-            Of the same family.
-
-        Raises
-        ------
-        UnavailableError
-            For a family that has no logits.
-        """
+        """Return the same outcomes beside other log-odds, (n,), or logits, (n, K); raise where a family has none."""
         raise UnavailableError(f"a map does not apply to {self.family} predictions.")
 
     def take(self, index: IndexArray) -> Self:
@@ -347,8 +308,13 @@ class Predictions(Family):
 
         return evaluate_predictions(self, **options)
 
+    @property
+    def _remark(self) -> str:
+        """What stands behind the number of rows."""
+        return ""
+
     def __repr__(self) -> str:
-        return f"{self.family} predictions: {self.n} rows"
+        return f"{self.family} predictions: {self.n} {'row' if self.n == 1 else 'rows'}{self._remark}"
 
 
 def family_named(name: str) -> type[Predictions]:
@@ -393,3 +359,24 @@ def classifier(
         return checked_binary(outcomes, values, name, pos_label, clip, rows, whole)
     original = y_prob if logits is None else logits
     return checked_classes(outcomes, values, name, original, labels, clip, rows, whole)
+
+
+def predictions_of(
+    y_true: Predictions | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
+    also: str = "",
+) -> Predictions:
+    """Return predictions as they are, and arrays as those of a classifier; ``also`` names what else a door takes."""
+    if isinstance(y_true, Predictions):
+        refuse_arrays("predictions", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+        return y_true
+    if y_prob is None and logits is None:
+        rule = f"must be predictions{also}, or outcomes beside `y_prob` or `logits`"
+        hint = "pass `y_true, y_prob`, or predictions such as `safecal.gaussian(x_true, mean, cov=cov)`."
+        raise fail(FormError, "y_true", rule, got=f"a {type(y_true).__name__} alone", hint=hint)
+    return classifier(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, whole=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import final
 
+from ..errors import shortened, visible
 from ..inference.results import Interval
 from ..judge.display import number
-from ..visible import shortened, visible
 
 __all__ = [
     "Markup",

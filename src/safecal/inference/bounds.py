@@ -12,17 +12,16 @@ from typing import Any, final
 import numpy as np
 from scipy import special
 
+from .._checks.arrays import same_labels
 from .._checks.classes import refuse_arrays
-from .._checks.columns import fraction, one_cluster, same_labels, spelled
+from .._checks.columns import fraction, one_cluster, spelled, steady
 from .._checks.message import fail
-from .._steady import steady
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes
 from .._sums.tally import Tally
 from .._types import ArrayLike, Labels
 from ..errors import EmptyError, OptionError, UnavailableError, WeightError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions, family_named
+from ..families.predictions import Predictions, family_named, predictions_of
 from .clustered import ALIKE, ClusteredLaw, Rarity
 from .law import Law, StatesLaw, normal_score
 from .mistakes import clustered_ratios

@@ -6,16 +6,15 @@ from typing import Any, get_args
 
 import numpy as np
 
+from .._checks.arrays import same_labels
 from .._checks.classes import refuse_arrays
-from .._checks.columns import choice, one_cluster, one_side, same_labels, spelled, weights
+from .._checks.columns import choice, one_cluster, one_side, spelled, steady, weights
 from .._checks.message import fail
-from .._steady import steady
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, FloatArray, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions, family_named
+from ..families.predictions import Predictions, family_named, predictions_of
 from . import tails
 from .bounds import law_of
 from .clustered import ALIKE, ClusteredLaw, clusters_at_one

@@ -18,9 +18,9 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._checks.columns import steadied
 from .._kernels.compiled import logistic_sums
 from .._kernels.spectrum import STARTS
-from .._steady import steadied
 from .._sums.cells import Points
 from .._sums.clusters import BASE
 from .._sums.tally import Tally

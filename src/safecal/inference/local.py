@@ -11,7 +11,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray

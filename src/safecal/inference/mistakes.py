@@ -17,7 +17,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.clusters import BASE
 from .._sums.nodes import Nodes
 from .._sums.summary import COLUMN, Summary

@@ -9,16 +9,15 @@ from typing import Any, final
 import numpy as np
 
 from .._checks.arrays import spelled_labels
-from .._checks.column_order import refuse_reversed
+from .._checks.class_columns import refuse_reversed
+from .._checks.classes import equal_labels, never_occurs
 from .._checks.columns import weights
-from .._checks.labels import equal_labels, never_occurs
 from .._checks.message import Complaint, alike, fail, phrase, show, worded
 from .._types import AnyArray, BoolArray
 from ..errors import InputError, LabelError, MissingValueError, ShapeError
-from ..families.bernoulli import Bernoulli
+from ..families.bernoulli import Bernoulli, Labelled
 from ..families.bounded import Bounded, bounded
 from ..families.categorical import Categorical
-from ..families.classifier import Labelled
 from ..families.ensemble import ensemble
 from ..families.forecasts import intervals, quantiles
 from ..families.predictions import Predictions, classifier

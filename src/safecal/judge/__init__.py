@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .._checks.columns import spelled
+from .._checks.columns import spelled, steady
 from .._checks.message import fail, show
-from .._steady import steady
 from .._sums.splits import Bins
 from .._types import ArrayLike, BinOn, By, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
-from ..families.classifier import Labelled
+from ..families.bernoulli import Labelled
 from ..families.predictions import Predictions, classifier
 from .evaluation import Evaluation, evaluate_predictions
 

@@ -12,7 +12,7 @@ from statistics import NormalDist
 from typing import Any, Self, final
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from ..inference.results import Interval
 from .display import ends_text, number, titled_html, titled_text, with_ends

@@ -13,9 +13,9 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import choice, expected_rows, fraction, run_column, same_labels, spelled, step_keys
+from .._checks.arrays import same_labels
+from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, steadied, steady, step_keys
 from .._checks.message import fail
-from .._steady import steadied, steady
 from .._sums.looks import Look
 from .._sums.splits import Plan, by_group
 from .._sums.summary import Summary

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 from .. import documents
-from .._checks.classes import LABELS, clip_for
+from .._checks.class_columns import LABELS
+from .._checks.classes import clip_for
 from .._sums.causes import axis_name
 from .._sums.tally import Tally
 from ..families.predictions import family_named

@@ -10,13 +10,13 @@ from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.table_views import SIDES
 from .._sums.tally import Tally
+from ..errors import shortened, visible
 from ..families.predictions import family_named
 from ..inference.cox import Cox
 from ..inference.forecasts import Forecast, Vector
 from ..inference.mistakes import Mistakes, mistakes_text
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
-from ..visible import shortened, visible
 from .places import Place, place_rows, short_name
 from .reliability import Reliability
 from .verdict import Verdict, direction

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, final
 import numpy as np
 
 from .. import documents
-from .._checks.columns import choice, same_labels, spelled
+from .._checks.arrays import same_labels
+from .._checks.columns import choice, spelled, steadied, steady
 from .._checks.message import fail
-from .._steady import steadied, steady
 from .._sums.splits import Bins, Plan
 from .._sums.table import Table
 from .._sums.tally import Tally

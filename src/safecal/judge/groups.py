@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.by_column import columns_of
 from .._sums.summary import COLUMN
 from .._sums.table import Table

@@ -12,10 +12,9 @@ from typing import NamedTuple, Self, overload
 
 import numpy as np
 
-from .._checks.arrays import same_rows
-from .._checks.columns import clusters, fraction, same_labels, same_outcomes, same_rows_of_both, spelled, weights
+from .._checks.arrays import same_labels, same_outcomes, same_rows, same_rows_of_both
+from .._checks.columns import clusters, fraction, spelled, steady, weights
 from .._checks.message import fail
-from .._steady import steady
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray
 from ..errors import FormError, OptionError
 from ..families.bernoulli import Bernoulli

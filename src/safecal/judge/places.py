@@ -9,9 +9,9 @@ import numpy as np
 
 from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
+from ..errors import visible
 from ..inference.mistakes import mistakes_text
 from ..inference.results import Interval
-from ..visible import visible
 
 __all__ = ["Place", "brief_range", "degree_of", "in_sentence", "place_rows", "range_ends", "short_name", "spread_times"]
 

@@ -8,9 +8,8 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import fraction, spelled
+from .._checks.columns import fraction, spelled, steadied, steady
 from .._checks.message import fail
-from .._steady import steadied, steady
 from .._sums.cells import Points
 from .._sums.nodes import Nodes
 from .._sums.summary import COLUMN, Summary

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import documents
-from .._checks.columns import fraction
-from .._steady import steadied
+from .._checks.columns import fraction, steadied
 from .._sums.histogram import Histogram
 from .._sums.summary import Summary
 from .._sums.table import Table

@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 from scipy import special
 
-from .._checks.classes import certain_reason
+from .._checks.class_columns import certain_reason
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.tally import Tally

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.cells import Points
 from .._sums.table import Table
 from .._sums.tally import Tally

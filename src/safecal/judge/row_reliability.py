@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks.columns import same_labels, spelled, weights
-from .._steady import steady
+from .._checks.arrays import same_labels
+from .._checks.columns import spelled, steady, weights
 from .._sums.scored import Scored
 from .._sums.splits import Bins, bins_for, by_bin
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
 from ..errors import UnavailableError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, predictions_of
 from ..inference.calibration import generator
 from ..inference.tails import distinct
 from .reliability import ENOUGH, QUANTILE, BinSums, Reliability, reliability_from

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, NamedTuple, Self, TypeVar, final, get_ar
 import numpy as np
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.looks import Look, decide
 from .._sums.tally import Tally
 from .._types import Decision, Direction

@@ -6,29 +6,26 @@ to where it is used. `safecal.recalibrate` tries several, and takes the simplest
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Unpack, final
 
 import numpy as np
 
-from .._checks.columns import choice, clusters, group_codes, same_labels, spelled, weights, whole_number
-from .._checks.maps import between, refused, yes_or_no
-from .._steady import steady
+from .._checks.columns import between, choice, spelled, steady, whole_number, yes_or_no
+from .._checks.message import refused
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, predictions_of
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions
-from .affine import Affine, Vector
-from .base import FitRows, Grouping, Map
-from .plain import Identity
+from .base import FitRows, Grouping, Map, checked_rows
+from .classes import Affine, Beta, Isotonic, Vector
 from .result import Candidate, Recalibration
-from .safe import PLAIN_MAPS, Safe, cross_fitted, folds_of, from_dict
+from .safe import PLAIN_MAPS, Identity, Safe, cross_fitted, folds_of, from_dict
 from .states import Axes
 from .temperature import SafeTemperature, Temperature
-from .two_classes import Beta, Isotonic
 
 __all__ = [
     "Affine",
@@ -146,15 +143,11 @@ def recalibrate(
     yes_or_no(safe, "safe")
     between(alpha, "alpha", 0.0, 0.5)
     whole_number(folds, "folds", 2)
-    same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, by=by)
-    n, reference = predictions.n, predictions.outcome
-    codes = None if cluster is None else clusters(cluster, n, reference)[0]
-    rows = FitRows(predictions, weights(sample_weight, n, reference), codes)
-    grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
+    rows, grouping = checked_rows(predictions, sample_weight, by, cluster)
     before = evaluate_predictions(predictions, by=by, cluster=cluster, sample_weight=sample_weight, **limits)
     names = _candidate_names(predictions) if method == "auto" else list(dict.fromkeys(("identity", method)))
-    if n < _FEWEST and method == "auto":
-        count = "1 row is" if n == 1 else f"{n} rows are"
+    if rows.n < _FEWEST and method == "auto":
+        count = "1 row is" if rows.n == 1 else f"{rows.n} rows are"
         return _leave_as_they_are(before, [], f"{count} too few to try maps on; {_FEWEST} are needed", rows)
     fold = folds_of(rows, folds)
     trials = [
@@ -165,14 +158,18 @@ def recalibrate(
     ]
     if method != "auto" and trials[-1].held_out is None:
         refused(trials[-1].refusal, None)
-    chosen, table, evaluations = _choose(trials, rows, by, **limits)
+    evaluate = partial(evaluate_predictions, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
+    chosen, table, evaluations = _choose(trials, rows, evaluate)
     if method != "auto":
         chosen = trials[-1]
     fix, after = chosen.map, evaluations[chosen.name]
     nll_of_map = after.nll
     if safe:
+        assert chosen.held_out is not None
+        safe_map = Safe(chosen.map._copy(), alpha, folds=folds)
         try:
-            fix, after = _make_safe(chosen, rows, grouping, alpha, folds, by, **limits)
+            safe_map._follow(chosen.map, rows._replace(predictions=chosen.held_out), grouping)
+            fix, after = safe_map, evaluate(safe_map.safe_.apply_predictions(chosen.held_out, by=by))
         except UnavailableError as error:
             if method != "auto":
                 raise
@@ -185,24 +182,6 @@ def recalibrate(
         why = f"{name} is the simplest map within one standard error of the best held-out NLL. "
     reason = f"{_say_what_is_wrong(before)} {why}{fix.sentence_}"
     return Recalibration(fix, tuple(table), reason, before, after, _list_what_is_worse(before, after, nll_of_map))
-
-
-def _make_safe(
-    chosen: _Trial,
-    rows: FitRows,
-    grouping: Grouping | None,
-    alpha: float,
-    folds: int,
-    by: By | None,
-    **limits: Unpack[LimitOptions],
-) -> tuple[Map, Evaluation]:
-    """Return the map with its safe temperature, and the evaluation of both on rows that the map was not fitted to."""
-    assert chosen.held_out is not None
-    safe_map = Safe(chosen.map._copy(), alpha, folds=folds)
-    safe_map._follow(chosen.map, rows._replace(predictions=chosen.held_out), grouping)
-    recalibrated = safe_map.safe_.apply_predictions(chosen.held_out, by=by)
-    evaluation = evaluate_predictions(recalibrated, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits)
-    return safe_map, evaluation
 
 
 def _leave_as_they_are(before: Evaluation, table: list[Candidate], why: str, rows: FitRows) -> Recalibration:
@@ -242,7 +221,7 @@ def _try_map(name: str, rows: FitRows, grouping: Grouping | None, fold: IndexArr
 
 
 def _choose(
-    trials: Sequence[_Trial], rows: FitRows, by: By | None, **limits: Unpack[LimitOptions]
+    trials: Sequence[_Trial], rows: FitRows, evaluate: Callable[[Predictions], Evaluation]
 ) -> tuple[_Trial, list[Candidate], dict[str, Evaluation]]:
     """Return the simplest trial within one standard error of the best, the table of all, and their evaluations."""
     surprisals = {t.name: _surprisal(t.held_out) for t in trials if t.held_out is not None}
@@ -257,10 +236,7 @@ def _choose(
         difference, error = _paired_difference(surprisals[trial.name], surprisals[best], w, rows.cluster)
         if chosen is None and difference <= error:
             chosen = trial
-        evaluation = evaluate_predictions(
-            trial.held_out, by=by, cluster=rows.cluster, sample_weight=rows.weight, **limits
-        )
-        evaluations[trial.name] = evaluation
+        evaluations[trial.name] = evaluation = evaluate(trial.held_out)
         table.append(
             Candidate(
                 trial.name,

@@ -1,15 +1,16 @@
-"""What a fitted map can do: be applied to predictions, or be written as Python, SQL or torch."""
+"""What a map can do once it is fitted: be applied to predictions, and be written as Python, SQL or torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from .._checks.arrays import as_array
-from .._checks.maps import class_prediction, fitted_codes, other_classes, other_kind, spread_form, unfitted
-from .._checks.message import fail, show
-from .._steady import steadied
+from .._checks.class_columns import class_prediction
+from .._checks.columns import fitted_codes, steadied
+from .._checks.message import fail, other_classes, other_kind, show, unfitted
+from .._checks.states import spread_form
 from .._types import ArrayLike, By, FloatArray, IndexArray, SpreadLike
 from ..errors import OptionError, UnavailableError
 from ..families.bernoulli import Bernoulli
@@ -19,15 +20,18 @@ from ..families.predictions import Predictions, family_named
 from .exports import python_text, sql_text, torch_module, torch_module_by_group
 from .steps import MapStep, log_odds, log_values, moved_states, probabilities, scaled_spread, two_columns
 
-__all__ = ["Applied"]
+__all__ = ["Applied", "by_group"]
 
 
 @steadied
 class Applied(ABC):
     """A map, once it is fitted."""
 
+    _options: ClassVar[tuple[str, ...]] = ()
+
     family_: str
     classes_: int | None
+    n_: int
 
     # What a kind of map fills in
 
@@ -179,10 +183,14 @@ class Applied(ABC):
         z = self.apply_logits(**{form: values}, by=by)
         return predictions.with_logits(z)
 
-    def _require_kind(self, kind: str) -> None:
-        family = getattr(self, "family_", None)
-        if family is None:
+    def _fitted_family(self) -> str:
+        """Return the family that was fitted; raise UnavailableError where there is none yet."""
+        if not hasattr(self, "family_"):
             unfitted()
+        return self.family_
+
+    def _require_kind(self, kind: str) -> None:
+        family = self._fitted_family()
         if family_named(family).mapped != kind:
             other_kind(family, kind, family_named(family).words.tempered)
 
@@ -194,13 +202,7 @@ class Applied(ABC):
         if not all(step.fits(classes) for steps in steps_by_group for step in steps):
             assert self.classes_ is not None
             other_classes(classes, self.classes_)
-        if codes is None:
-            return _apply_steps(steps_by_group[0], z)
-        mapped = np.empty_like(z)
-        for k, steps in enumerate(steps_by_group):
-            rows = codes == k
-            mapped[rows] = _apply_steps(steps, z[rows])
-        return mapped
+        return by_group(steps_by_group, z, codes)
 
     def _by_row(self, by: By | None, n: int, reference: str) -> tuple[FloatArray, FloatArray]:
         """Return biases and factors of states: for all rows, or one line for each."""
@@ -214,6 +216,70 @@ class Applied(ABC):
     def _groups_of(self, by: By | None, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray | None]:
         groups = fitted_codes(by, n, reference, self._keys())
         return ((None,), None) if groups is None else groups
+
+    # As others know it
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the options by name, as scikit-learn asks for them.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Whether to include the options of the map inside.
+
+        Returns
+        -------
+        dict
+            The options.
+        """
+        options = {name: getattr(self, name) for name in self._options}
+        inner = options.get("map")
+        if deep and isinstance(inner, Applied):
+            options |= {f"map__{name}": value for name, value in inner.get_params().items()}
+        return options
+
+    def set_params(self, **options: object) -> Self:
+        """Change options, as scikit-learn does.
+
+        Parameters
+        ----------
+        **options : object
+            The options by name.
+
+        Returns
+        -------
+        self
+            Changed.
+        """
+        inner = {name.removeprefix("map__"): options.pop(name) for name in list(options) if name.startswith("map__")}
+        checked = type(self)(**{**self.get_params(deep=False), **options})
+        for name in self._options:
+            setattr(self, name, getattr(checked, name))
+        if inner:
+            self.map.set_params(**inner)  # type: ignore[attr-defined]
+        return self
+
+    def _copy(self) -> Self:
+        """Return an unfitted copy."""
+        return type(self)(**self.get_params(deep=False))
+
+    def _similar_copy(self) -> Self:
+        """Return an unfitted copy for similar rows: its fit can begin where this one ended."""
+        return self._copy()
+
+    def _name(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{option}={getattr(self, option)!r}' for option in self._options)})"
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "family_"):
+            return self._name()
+        keys = self._keys()
+        groups = "" if keys is None else f" in {len(keys)} groups"
+        return f"{self._name()}: {self._numbers()} from {self.n_} rows{groups}"
+
+    @abstractmethod
+    def _numbers(self) -> str:
+        """Return the fit to all rows in a few words."""
 
     # Where it is used
 
@@ -291,8 +357,14 @@ class Applied(ABC):
         )
 
 
-def _apply_steps(steps: tuple[MapStep, ...], z: FloatArray) -> FloatArray:
-    for step in steps:
+def by_group(steps_by_group: Sequence[Sequence[MapStep]], z: FloatArray, codes: IndexArray | None) -> FloatArray:
+    """Apply the steps of each group to its rows, of which ``codes`` has the group; None for one group of all rows."""
+    if codes is not None:
+        mapped = np.empty_like(z)
+        for k, steps in enumerate(steps_by_group):
+            mapped[codes == k] = by_group([steps], z[codes == k], None)
+        return mapped
+    for step in steps_by_group[0]:
         z = step.of(z)
     return z
 

@@ -1,20 +1,33 @@
-"""The base of every map: it is fitted to rows, applied to others, written and read."""
+"""The base of every map: rows to fit to, fitting to all of them and to groups, and documents of maps.
+
+Where there are groups, all rows together count as `SHARED` more rows in the fit of each. A group of n rows so goes
+about n / (n + SHARED) of the way from the common fit to its own, and one without rows stays there.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, final
 
 import numpy as np
 
 from .. import documents
-from .._checks.columns import clusters, group_codes, same_labels, weights
-from .._steady import steadied
+from .._checks.arrays import same_labels
+from .._checks.columns import clusters, group_codes, steadied, weights
+from .._checks.message import refused
 from .._types import AnyArray, ArrayLike, By, FloatArray, IndexArray, Labels, SpreadLike
+from ..errors import UnavailableError
 from ..families.gaussian import gaussian
-from ..families.predictions import Predictions, classifier
+from ..families.predictions import Predictions, classifier, family_named
 from .applying import Applied
+from .steps import MapStep
 
-__all__ = ["OPTIONS", "FitRows", "Grouping", "Map"]
+__all__ = [
+    "OPTIONS", "SHARED", "Fit", "FitRows", "Fitted", "Grouping", "Map", "PlainMap", "checked_rows", "reader_of_fits",
+]  # fmt: skip
+
+SHARED = 30.0  # rows that all rows together count for in a group
+_SAMPLE = 20_000  # of them stand for all, where there are more
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
     "level": documents.LEVEL,
@@ -48,6 +61,12 @@ class FitRows(NamedTuple):
         """How many rows of equal weight would tell as much (Kish)."""
         return self.n if self.weight is None else float(self.weights.sum() ** 2 / np.square(self.weights).sum())
 
+    def require(self, fewest: int, name: str, hint: str | None) -> None:
+        """Refuse rows that are worth less than so many to a map with this name."""
+        if self.worth < fewest * (1.0 - 1e-9):
+            got = f"got {self.n}" if self.weight is None else f"got weights worth {self.worth:.3g}"
+            refused(f"{name} needs at least {fewest} rows; {got}", hint)
+
     def take(self, index: IndexArray) -> "FitRows":
         """Return some of them."""
         weight, cluster = (None if column is None else column[index] for column in (self.weight, self.cluster))
@@ -65,14 +84,23 @@ class Grouping(NamedTuple):
         return Grouping(self.keys, self.codes[index])
 
 
+def checked_rows(
+    predictions: Predictions, sample_weight: ArrayLike | None, by: By | None, cluster: ArrayLike | None
+) -> tuple[FitRows, Grouping | None]:
+    """Check the columns that come with predictions, and return all rows, and their groups where there are any."""
+    same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, by=by)
+    n, reference = predictions.n, predictions.outcome
+    weight = weights(sample_weight, n, reference)
+    codes = None if cluster is None else clusters(cluster, n, reference)[0]
+    grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
+    return FitRows(predictions, weight, codes), grouping
+
+
 @steadied
 class Map(Applied):
     """A map that recalibrates predictions. Fit it on rows that the model was not trained on."""
 
     _kind: ClassVar[str]
-    _options: ClassVar[tuple[str, ...]] = ()
-
-    n_: int
 
     # What a kind of map fills in
 
@@ -211,12 +239,7 @@ class Map(Applied):
         self
             Fitted.
         """
-        same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster, by=by)
-        n, reference = predictions.n, predictions.outcome
-        weight = weights(sample_weight, n, reference)
-        codes = None if cluster is None else clusters(cluster, n, reference)[0]
-        grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
-        return self._fit_checked(FitRows(predictions, weight, codes), grouping)
+        return self._fit_checked(*checked_rows(predictions, sample_weight, by, cluster))
 
     def _fit_checked(self, rows: FitRows, grouping: Grouping | None) -> Self:
         """Fit to checked rows, and remember their family, their classes and their number."""
@@ -224,69 +247,150 @@ class Map(Applied):
         self.family_, self.classes_, self.n_ = rows.predictions.family, rows.predictions.classes, rows.n
         return self
 
-    # As others know it
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the options by name, as scikit-learn asks for them.
+S = TypeVar("S", bound=MapStep)
 
-        Parameters
-        ----------
-        deep : bool, default True
-            Whether to include the options of the map inside.
 
-        Returns
-        -------
-        dict
-            The options.
-        """
-        options = {name: getattr(self, name) for name in self._options}
-        inner = options.get("map")
-        if deep and isinstance(inner, Map):
-            options |= {f"map__{name}": value for name, value in inner.get_params().items()}
-        return options
+class Fit(Protocol):
+    """A fit to some rows: how many there were, how many numbers were fitted, and the step on classes."""
 
-    def set_params(self, **options: object) -> Self:
-        """Change options, as scikit-learn does.
+    @property
+    def n(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def step(self) -> MapStep: ...
+    def to_dict(self) -> dict[str, Any]: ...
 
-        Parameters
-        ----------
-        **options : object
-            The options by name.
 
-        Returns
-        -------
-        self
-            Changed.
-        """
-        inner_options = {
-            name.removeprefix("map__"): value for name, value in options.items() if name.startswith("map__")
-        }
-        own_options = {name: value for name, value in options.items() if not name.startswith("map__")}
-        checked = type(self)(**{**self.get_params(deep=False), **own_options})
-        for name in self._options:
-            setattr(self, name, getattr(checked, name))
-        if inner_options:
-            self.map.set_params(**inner_options)  # type: ignore[attr-defined]
-        return self
+@final
+@dataclass(frozen=True, slots=True)
+class Fitted(Generic[S]):
+    """A step, and to how many rows it was fitted."""
 
-    def _copy(self) -> Self:
-        """Return an unfitted copy."""
-        return type(self)(**self.get_params(deep=False))
+    step: S
+    n: int
 
-    def _similar_copy(self) -> Self:
-        """Return an unfitted copy for similar rows: its fit can begin where this one ended."""
-        return self._copy()
+    @property
+    def size(self) -> int:
+        """How many numbers were fitted."""
+        return self.step.size
 
-    def _name(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{option}={getattr(self, option)!r}' for option in self._options)})"
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for JSON."""
+        return {"step": self.step.to_dict(), "n": self.n}
 
-    def __repr__(self) -> str:
-        if not hasattr(self, "family_"):
-            return self._name()
-        keys = self._keys()
-        groups = "" if keys is None else f" in {len(keys)} groups"
-        return f"{self._name()}: {self._numbers()} from {self.n_} rows{groups}"
+
+def reader_of_fits(read_step: Callable[[Any], MapStep]) -> Callable[[Any], Fitted[Any]]:
+    """Return what reads a step and its number of rows, as `Fitted.to_dict` wrote them."""
+    read = documents.record({"step": read_step, "n": documents.count(1)})
+    return lambda content: Fitted(**read(content))
+
+
+F = TypeVar("F", bound=Fit)
+
+
+@steadied
+class PlainMap(Map, Generic[F]):
+    """The base of maps that are fitted by likelihood: one step for all rows, and one for each group."""
+
+    _read_fit: ClassVar[Any]  # the function that reads what a fit wrote
+    _early_defaults: ClassVar[Mapping[str, Any]] = {}  # of options that early documents do not have
+
+    fit_: F
+    groups_: dict[Hashable, F] | None
 
     @abstractmethod
-    def _numbers(self) -> str:
-        """Return the fit to all rows in a few words."""
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> F:
+        """Fit to rows; ``own_rows`` are those of the group, without the rows that it was lent."""
+
+    def _fit_rows(self, rows: FitRows, grouping: Grouping | None) -> None:
+        self._accepts(rows)
+        fit = self._fit_to(rows, rows)
+        self.fit_, self.groups_ = fit, None if grouping is None else self._fit_groups(rows, grouping, fit)
+
+    def _accepts(self, rows: FitRows) -> None:
+        """Refuse a family that the map is not for."""
+        if rows.predictions.classes is None:
+            family = rows.predictions.family
+            hint = "use `Temperature`, or `Axes` for Gaussian states."
+            refused(f"{type(self).__name__} is for classes, and these are {family} predictions", hint)
+
+    def _fit_groups(self, rows: FitRows, grouping: Grouping, common: F) -> dict[Hashable, F]:
+        lent_rows, lent_weight = _rows_to_lend(rows)
+        fits: dict[Hashable, F] = {}
+        for k, key in enumerate(grouping.keys):
+            index = np.flatnonzero(grouping.codes == k)
+            if not len(index):  # all of its rows are in the fold that is held out
+                fits[key] = common
+                continue
+            own_rows = rows.take(index)
+            weight = np.concatenate([own_rows.weights, lent_weight])
+            own_and_lent = FitRows(rows.predictions.take(np.concatenate([index, lent_rows])), weight)
+            fits[key] = self._fit_to(own_and_lent, own_rows)
+        return fits
+
+    def _keys(self) -> tuple[Hashable, ...] | None:
+        return None if self.groups_ is None else tuple(self.groups_)
+
+    def _fit_of(self, key: Hashable) -> F:
+        return self.fit_ if self.groups_ is None else self.groups_[key]
+
+    def _steps(self, key: Hashable = None) -> tuple[MapStep, ...]:
+        return (self._fit_of(key).step,)
+
+    def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
+        raise UnavailableError(f"{type(self).__name__} is for classes.")  # pragma: no cover
+
+    @property
+    def parameters_(self) -> int:
+        """How many numbers were fitted, in all groups together."""
+        return self.fit_.size if self.groups_ is None else sum(fit.size for fit in self.groups_.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document of the options and of the fit."""
+        family, groups = self._fitted_family(), None
+        if self.groups_ is not None:
+            groups = [{"key": documents.plain(key), "fit": fit.to_dict()} for key, fit in self.groups_.items()]
+        state = {"family": family, "classes": self.classes_, "fit": self.fit_.to_dict(), "groups": groups}
+        return documents.document(self._kind, self.get_params() | state)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        groups = documents.list_of(documents.record({"key": documents.key, "fit": cls._read_fit}), 1)
+        state = {"family": documents.words, "fit": cls._read_fit, "groups": documents.optional(groups)}
+        options = {name: OPTIONS[name] for name in cls._options if name not in cls._early_defaults}
+        later = {name: OPTIONS[name] for name in cls._early_defaults}
+        later["classes"] = documents.optional(documents.count(2))
+        fields = {"classes": None, **cls._early_defaults, **documents.read(cls._kind, document, options | state, later)}
+        map_ = cls(**{name: fields[name] for name in cls._options})
+        map_.fit_, map_.groups_ = fields["fit"], None
+        if fields["groups"] is not None:
+            map_.groups_ = {row["key"]: row["fit"] for row in fields["groups"]}
+            with documents.at("groups"):
+                documents.distinct([row["key"] for row in fields["groups"]])
+        map_.family_, map_.classes_, map_.n_ = fields["family"], fields["classes"], map_.fit_.n
+        documents.every([(map_._is_of_its_family(), "must have a family and classes that its numbers belong to")])
+        return map_
+
+    def _is_of_its_family(self) -> bool:
+        """Tell whether the numbers belong to the family and to the number of classes."""
+        # Early documents of a temperature do not say how many classes there are: it fits any number.
+        class_numbers = (2, 3) if self.classes_ is None else (self.classes_,)
+        keys = [None] if self.groups_ is None else list(self.groups_)
+        fitting = all(step.fits(k) for key in keys for step in self._steps(key) for k in class_numbers)
+        family = family_named(self.family_)
+        if family.mapped != "classes":
+            return fitting and self.classes_ is None
+        return fitting and (not family.has_odds or self.classes_ in (None, 2))
+
+
+def _rows_to_lend(rows: FitRows) -> tuple[Any, FloatArray]:
+    """Return rows that stand for all of them, and weights that together are worth `SHARED` of them."""
+    index = np.arange(rows.n)
+    if rows.n > _SAMPLE:
+        index = np.sort(np.random.default_rng(0).permutation(rows.n)[:_SAMPLE])
+    w = rows.weights
+    sampled_weight = w[index]
+    return index, sampled_weight * (SHARED * float(w.mean()) / float(sampled_weight.sum()))

@@ -45,7 +45,7 @@ def python_text(groups: StepsByGroup, classes: int, name: str, *, grouped: bool)
     }
     if grouped:
         for k, (key, body) in enumerate(bodies.items()):
-            lines.append(f"    {'elif' if k else 'if'} {_python_is(key)}:")
+            lines.append(f"    {'elif' if k else 'if'} group {'is None' if key is None else f'== {key!r}'}:")
             lines += _indented(_indented(body or ["pass"]))
         lines += _indented(["else:", '    raise ValueError(f"no map was fitted to the group {group!r}")'])
     else:
@@ -55,10 +55,6 @@ def python_text(groups: StepsByGroup, classes: int, name: str, *, grouped: bool)
 
 def _indented(lines: Sequence[str]) -> list[str]:
     return [f"    {line}" for line in lines]
-
-
-def _python_is(key: Hashable) -> str:
-    return "group is None" if key is None else f"group == {key!r}"
 
 
 def _python_step_of_two(step: MapStep) -> list[str]:

@@ -18,15 +18,16 @@ samples; the former alone trusts the model. Where rows come in clusters, it is t
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NamedTuple, final
 
 import numpy as np
 from scipy import optimize, special
 
 from .._checks.arrays import block
-from .._kernels.categorical import gap_moments
+from .._kernels.classes import gap_moments
 from .._sums.scored import known_surprisal
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import UnavailableError
@@ -34,31 +35,79 @@ from ..families.categorical import Categorical
 from ..families.predictions import Predictions
 from ..inference.clustered import ALIKE, ClusterSums, Rarity, rarest_half
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
-from .solving import ClassRows
 
 __all__ = [
-    "FEWEST",
-    "FEWEST_IN_GROUP",
-    "ClusteredRows",
-    "Refusal",
-    "TemperedRows",
-    "effective_rows",
-    "likeliest_beta",
-    "safe_beta",
-    "temper",
-    "why_unfit",
-]
+    "FEWEST", "FEWEST_IN_GROUP", "ClusteredRows", "Refusal", "TemperedRows", "effective_rows", "likeliest_beta",
+    "safe_beta", "temper", "why_unfit",
+]  # fmt: skip
 
 FEWEST = 10  # rows below which no temperature is fitted
 FEWEST_IN_GROUP = 30  # rows below which a group has none of its own
 
 _SAMPLE, _MANY = 20_000, 100_000  # rows of a first fit, where there are many more
+_BLOCK = 1 << 16  # elements that fit into a cache
 _NEAR = 1e-4  # in log beta: what is left after a step of this length is its cube
 
 # Where the test is first looked at. Below, every prediction is flat; few have logits in the thousands.
 _GRID = (SMALLEST, *(2.0 ** np.arange(-18.0, -8.0, 2.0)).tolist(), *(2.0 ** np.arange(-8.0, 20.0)).tolist())
 
 Margin = Callable[..., list[float]]  # betas -> by how much the test rejects at each
+
+
+def _row_weights(possible: AnyArray, weight: AnyArray | None, rows: slice) -> FloatArray:
+    """Return the weights of some rows, 0 for impossible ones."""
+    return possible.astype(np.float64) if weight is None else possible * block(weight, rows)
+
+
+class GapSums(NamedTuple):
+    """Sums over rows of classes at one beta; a gap is how much less likely a class is than the likeliest one."""
+
+    gaps: FloatArray  # of what happened, in each row; infinite where that was impossible
+    seen: float  # the weighted sum of those of possible rows
+    mass: float
+    mean: float  # of the gaps that are expected, as the next three: w, w**2 and w times their cumulants
+    information: float
+    variance: float
+    third: float
+
+
+class ClassRows(NamedTuple):
+    """Rows of K classes: logits, what happened, and weights where there are any."""
+
+    z: AnyArray
+    happened: IndexArray
+    weight: AnyArray | None
+
+    def take(self, rows: IndexArray | slice) -> "ClassRows":
+        """Return some of the rows."""
+        return ClassRows(self.z[rows], self.happened[rows], None if self.weight is None else self.weight[rows])
+
+    def at(self, beta: float) -> GapSums:
+        """Sum at one beta; a few rows at a time, so that what is made of them stays in a cache."""
+        gaps, totals = np.empty(len(self.z)), np.zeros(6)
+        step = max(1, _BLOCK // self.z.shape[1])
+        for start in range(0, len(self.z), step):
+            rows = slice(start, min(start + step, len(self.z)))
+            moments = gap_moments(self.z[rows], beta)
+            with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
+                gaps[rows] = moments.largest - self.z[np.arange(rows.start, rows.stop), self.happened[rows]]
+            possible = np.isfinite(gaps[rows])
+            w = _row_weights(possible, self.weight, rows)
+            v = w * moments.variance
+            seen = w * np.where(possible, gaps[rows], 0.0)
+            columns = seen, w, w * moments.mean, v, w * v, w * moments.third
+            totals += [column.sum() for column in columns]
+        return GapSums(gaps, *totals.tolist())
+
+    def solved(self, start: float) -> float:
+        """Return the beta at which the mean gap is the one seen, sought from ``start``."""
+        first = self.at(start)
+
+        def at(ratio: float) -> Tilt:
+            sums = first if ratio == 1.0 else self.at(ratio * start)
+            return Tilt(math.nan, sums.mean, start * sums.information, math.nan, math.nan)
+
+        return start * fitted(at, first.seen, SMALLEST / start, LARGEST / start)
 
 
 @final
@@ -85,12 +134,7 @@ class TemperedRows:
         return Tilt(value, -mean, information, variance, -third)
 
     def row_weights(self, rows: slice) -> FloatArray:
-        """Return the weights of some rows, 0 for impossible ones."""
         return _row_weights(self.possible[rows], self.weight, rows)
-
-
-def _row_weights(possible: AnyArray, weight: AnyArray | None, rows: slice) -> FloatArray:
-    return possible.astype(np.float64) if weight is None else possible * block(weight, rows)
 
 
 def temper(predictions: Predictions, weight: AnyArray | None = None) -> TemperedRows:
@@ -169,26 +213,19 @@ class ClusteredRows(NamedTuple):
 
     def scores(self, betas: tuple[float, ...], critical: float) -> list[float]:
         """Return by how much each beta is ruled out as too small, in normal scores beyond the one that is critical."""
-        margins = []
-        for sums, rarity in self.at(*betas):
-            _, _, lower = sums.tails(rarity)
-            margins.append(normal_score(float(lower[0])) - critical)
-        return margins
+        return [normal_score(float(sums.tails(rarity)[2][0])) - critical for sums, rarity in self.at(*betas)]
 
     def at(self, *betas: float) -> list[tuple[ClusterSums, Rarity]]:
         """Return how sums of clusters spread at each beta, and how rare surprises are."""
-        blocks: list[list[_ClusterBlock]] = [[] for _ in betas]
-        for part in self.rows.predictions.row_blocks():
-            for blocks_at_beta, cluster_block in zip(blocks, self._block(part, betas), strict=True):
-                blocks_at_beta.append(cluster_block)
-        return [self._combine(parts) for parts in blocks]
+        blocks = [self._block(part, betas) for part in self.rows.predictions.row_blocks()]
+        return [self._combine(parts) for parts in zip(*blocks, strict=True)]
 
     def _block(self, part: slice, betas: tuple[float, ...]) -> list[_ClusterBlock]:
         rows = self.rows
         partition = rows.predictions._partition(part)
         scored, _ = rows.predictions.weighted(part, None)
         s = np.where(rows.possible[part], known_surprisal(scored), 0.0)
-        w = rows.row_weights(part) / self._unit
+        w = rows.row_weights(part) / (1.0 if rows.weight is None else float(rows.weight.max()))
         blocks = []
         for beta in betas:
             a = partition(beta)
@@ -201,16 +238,9 @@ class ClusteredRows(NamedTuple):
             blocks.append(_ClusterBlock(np.stack(sums), chance, deviation))
         return blocks
 
-    @property
-    def _unit(self) -> float:
-        return 1.0 if self.rows.weight is None else float(self.rows.weight.max())
-
     @staticmethod
-    def _combine(parts: list[_ClusterBlock]) -> tuple[ClusterSums, Rarity]:
-        total = parts[0].sums.copy()
-        for part in parts[1:]:
-            total += part.sums
-        sums = ClusterSums.of(*total)
+    def _combine(parts: Sequence[_ClusterBlock]) -> tuple[ClusterSums, Rarity]:
+        sums = ClusterSums.of(*reduce(np.add, [part.sums for part in parts]))
         chances = [part.chance for part in parts if part.chance is not None]
         if not chances:
             return sums, ALIKE

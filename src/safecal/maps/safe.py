@@ -1,30 +1,66 @@
-"""Any map, and the sharpest temperature after it at which over-confidence is ruled out; reading any map.
+"""No map at all; and any map, with the sharpest temperature after it at which over-confidence is ruled out.
 
-That temperature is found on predictions that were recalibrated by maps fitted to other rows.
+That temperature is found on predictions that were recalibrated by maps fitted to other rows. Any map is read here, too.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
 from .. import documents
-from .._checks.columns import whole_number
-from .._checks.maps import between, plain_map, refused, unfitted, yes_or_no
+from .._checks.columns import between, whole_number, yes_or_no
+from .._checks.message import plain_map, refused
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
 from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions, family_named
 from ..inference.results import Interval
-from .affine import Affine, Vector
-from .base import OPTIONS, FitRows, Grouping, Map
-from .plain import Identity
+from .applying import by_group
+from .base import OPTIONS, FitRows, Fitted, Grouping, Map, PlainMap, reader_of_fits
+from .classes import Affine, Beta, Isotonic, Vector
 from .states import Axes
-from .steps import MapStep, log_values_of, moved_states, two_columns
+from .steps import MapStep, Unchanged, log_values_of, moved_states, two_columns
 from .temperature import SafeTemperature, Temperature
-from .two_classes import Beta, Isotonic
 
-__all__ = ["MAPS", "PLAIN_MAPS", "Safe", "cross_fitted", "folds_of", "from_dict", "kind_of", "read_plain"]
+__all__ = ["MAPS", "PLAIN_MAPS", "Identity", "Safe", "cross_fitted", "folds_of", "from_dict", "kind_of", "read_plain"]
+
+
+@final
+class Identity(PlainMap[Fitted[Unchanged]]):
+    """Leave predictions as they are: the map that every other one has to beat.
+
+    See Also
+    --------
+    safecal.SafeTemperature : The same as ``Safe(Identity())``.
+
+    Examples
+    --------
+    >>> from safecal.maps import Identity
+    >>> Identity().fit([0, 1, 1], [0.2, 0.7, 0.9]).apply([0.25, 0.5]).tolist()
+    [0.25, 0.5]
+    """
+
+    _kind: ClassVar[str] = "identity"
+    _read_fit = reader_of_fits(Unchanged.from_dict)
+
+    def _accepts(self, rows: FitRows) -> None:
+        """Take any family."""
+
+    def _fit_to(self, rows: FitRows, own_rows: FitRows) -> Fitted[Unchanged]:
+        return Fitted(Unchanged(), own_rows.n)
+
+    def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(1), np.array(1.0)
+
+    @property
+    def sentence_(self) -> str:
+        """What the map does, in a sentence."""
+        return "Predictions are left as they are."
+
+    def _numbers(self) -> str:
+        return "nothing changed"
+
 
 PLAIN_MAPS: dict[str, type[Map]] = {
     kind._kind: kind for kind in (Identity, Temperature, SafeTemperature, Affine, Beta, Isotonic, Vector, Axes)
@@ -177,8 +213,7 @@ class Safe(Map):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document of the options and of the fit."""
-        if getattr(self, "family_", None) is None:
-            unfitted()
+        self._fitted_family()
         options = {name: getattr(self, name) for name in self._options if name != "map"}
         return documents.document(
             self._kind, {**options, "map": self.map_.to_dict(), "temperature": self.safe_.to_dict()}
@@ -220,50 +255,33 @@ def cross_fitted(map_: Map, rows: FitRows, grouping: Grouping | None, fold: Inde
             "all rows are in one fold, so that none are left to fit a map to",
             "there must be at least two rows or clusters.",
         )
-    if p.mapped == "states":
-        return _cross_fitted_states(map_, rows, grouping, fold, folds)
-    if p.mapped != "classes":
+    if p.mapped not in ("states", "classes"):
         raise UnavailableError(f"{p.family} predictions cannot be fitted in part.\n\nHint: use `SafeTemperature`.")
+    keys = (None,) if grouping is None else grouping.keys
+    fold_maps = _fold_maps(map_, rows, grouping, fold, folds)
+    if isinstance(p, Gaussian):
+        bias, factor = np.zeros((rows.n, p.dimension)), np.ones((rows.n, p.dimension))
+        for inside, codes, fold_map in fold_maps:
+            for code, key in enumerate(keys):
+                own = inside if codes is None else inside[codes == code]
+                bias[own], factor[own] = fold_map._axes(key)
+        return moved_states(p, bias, factor)
     z = log_values_of(p)
     mapped = np.empty_like(z)
-    for k in folds:
-        inside = np.flatnonzero(fold == k)
-        fold_map = _fit_without_fold(map_, rows, grouping, fold, k)
-        mapped[inside] = _apply_by_group(
-            fold_map, z[inside], None if grouping is None else grouping.codes[inside], grouping
-        )
+    for inside, codes, fold_map in fold_maps:
+        mapped[inside] = by_group([fold_map._steps(key) for key in keys], z[inside], codes)
     return p.with_logits(two_columns(mapped) if mapped.ndim == 1 and not p.has_odds else mapped)
 
 
-def _cross_fitted_states(
+def _fold_maps(
     map_: Map, rows: FitRows, grouping: Grouping | None, fold: IndexArray, folds: list[int]
-) -> Predictions:
-    p = rows.predictions
-    assert isinstance(p, Gaussian)
-    bias, factor = np.zeros((rows.n, p.dimension)), np.ones((rows.n, p.dimension))
+) -> Iterator[tuple[IndexArray, IndexArray | None, Map]]:
+    """Yield the rows of each fold, their groups, and the map that was fitted to the other folds."""
     for k in folds:
-        fold_map = _fit_without_fold(map_, rows, grouping, fold, k)
-        for code, key in enumerate((None,) if grouping is None else grouping.keys):
-            inside = fold == k if grouping is None else (fold == k) & (grouping.codes == code)
-            if inside.any():
-                bias[inside], factor[inside] = fold_map._axes(key)
-    return moved_states(p, bias, factor)
-
-
-def _fit_without_fold(map_: Map, rows: FitRows, grouping: Grouping | None, fold: IndexArray, k: int) -> Map:
-    others = np.flatnonzero(fold != k)
-    return map_._similar_copy()._fit_checked(rows.take(others), None if grouping is None else grouping.take(others))
-
-
-def _apply_by_group(map_: Map, z: FloatArray, codes: IndexArray | None, grouping: Grouping | None) -> FloatArray:
-    mapped: Any = np.empty_like(z)
-    for k, key in enumerate((None,) if grouping is None else grouping.keys):
-        inside = slice(None) if codes is None else codes == k
-        part = z[inside]
-        for step in map_._steps(key):
-            part = step.of(part)
-        mapped[inside] = part
-    return np.asarray(mapped)
+        inside, others = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        other_groups = None if grouping is None else grouping.take(others)
+        fold_map = map_._similar_copy()._fit_checked(rows.take(others), other_groups)
+        yield inside, None if grouping is None else grouping.codes[inside], fold_map
 
 
 def kind_of(document: Any) -> str:

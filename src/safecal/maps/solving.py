@@ -1,7 +1,7 @@
-"""Maximum likelihood: of a logistic regression and of a softmax, by Newton steps, and of one temperature of classes.
+"""Rows of classes that support a map, and their likeliest numbers: by a logistic regression, or by a softmax.
 
-The first two have a normal prior around "change nothing". It keeps numbers finite where outcomes are separated, and
-decides where the rows do not.
+Both have a normal prior around "change nothing". It keeps numbers finite where outcomes are separated, and decides
+where the rows do not.
 """
 
 import math
@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from .._checks.arrays import block
-from .._kernels.categorical import gap_moments
-from .._types import AnyArray, FloatArray, IndexArray
-from ..inference.law import LARGEST, SMALLEST, Tilt, fitted
+from .._checks.message import refused
+from .._types import FloatArray, IndexArray
+from ..errors import UnavailableError
+from .base import FitRows
+from .steps import log_values_of, outcome_classes
 
-__all__ = ["PRIOR", "ClassRows", "GapSums", "Softmax", "logistic", "softmax"]
+__all__ = ["PRIOR", "Softmax", "checked_classes", "logistic", "possible_rows", "require_rising", "softmax"]
 
 PRIOR = 0.05  # precision of the normal prior of a slope around 1, and of a shift around 0: a deviation of 4.5
 _STEPS = 100
@@ -28,6 +29,45 @@ _FLOOR = -1e5  # instead of the logarithm of 0: exp of it is 0, and so is their 
 _SPREAD = 1e-3, 5.0  # between which the deviation of shifts from class to class is sought
 _BLOCK = 1 << 16  # elements that fit into a cache
 _ROUGH, _ROUNDS = 5, 20  # steps while the prior is not settled, and how often it is estimated
+
+
+def checked_classes(rows: FitRows, fewest: int, name: str) -> tuple[FloatArray, Any, FloatArray | None]:
+    """Return log-odds or log-probabilities, what happened, and weights, of rows that support a map."""
+    z, y = log_values_of(rows.predictions), outcome_classes(rows.predictions)
+    w = None if rows.weight is None else rows.weights
+    rows.require(fewest, name, "`Temperature` needs 10.")
+    counted = y if w is None else y[w > 0.0]
+    if len(counted) and (counted == counted[0]).all():
+        refused("the same class happened in every row, which says nothing about the others", None)
+    return z, y, w
+
+
+def possible_rows(
+    z: FloatArray, y: IndexArray, w: FloatArray | None
+) -> tuple[FloatArray, IndexArray, FloatArray | None]:
+    """Return the rows that say something; refuse outcomes of probability 0."""
+    outcome_logits = np.where(y == 1, z, -z) if z.ndim == 1 else z[np.arange(len(y)), y]
+    bad = np.isneginf(outcome_logits) if w is None else np.isneginf(outcome_logits) & (w > 0.0)
+    if bad.any():
+        raise UnavailableError(
+            f"no shift and slope explain an outcome of probability 0: that happened at row {int(bad.argmax())} "
+            f"({int(bad.sum())} of {len(y)} rows).\n\nHint: pass `logits=`, which never saturate; keep probabilities "
+            "off 0 in the fit and when applying it, for example `np.clip(y_prob, 1e-6, 1 - 1e-6)`; or use `Isotonic`."
+        )
+    if z.ndim == 1:
+        telling = np.isfinite(z)  # a certainty that came true says nothing
+        if not telling.all():
+            return z[telling], y[telling], None if w is None else w[telling]
+    return z, y, w
+
+
+def require_rising(slope: float) -> None:
+    """Refuse a slope that would turn predictions round."""
+    if not slope > 0.0:
+        refused(
+            "confidence carries no information here: the outcomes are likelier without it",
+            "are outcomes and predictions rows of the same data, in the same order? Is `pos_label` the right one?",
+        )
 
 
 def logistic(columns: FloatArray, y: FloatArray, weight: FloatArray | None) -> FloatArray:
@@ -309,54 +349,3 @@ def _fit_many(rows: _SoftmaxRows, prior: _SoftmaxPrior, theta: FloatArray, centr
         curvature = rows.at(theta, dense=False).curvature
         settled = prior.learn(theta, curvature)
     return theta
-
-
-class GapSums(NamedTuple):
-    """Sums over rows of classes at one beta; a gap is how much less likely a class is than the likeliest one."""
-
-    gaps: FloatArray  # of what happened, in each row; infinite where that was impossible
-    seen: float  # the weighted sum of those of possible rows
-    mass: float
-    mean: float  # of the gaps that are expected, as the next three: w, w**2 and w times their cumulants
-    information: float
-    variance: float
-    third: float
-
-
-class ClassRows(NamedTuple):
-    """Rows of K classes: logits, what happened, and weights where there are any."""
-
-    z: AnyArray
-    happened: IndexArray
-    weight: AnyArray | None
-
-    def take(self, rows: IndexArray | slice) -> "ClassRows":
-        """Return some of the rows."""
-        return ClassRows(self.z[rows], self.happened[rows], None if self.weight is None else self.weight[rows])
-
-    def at(self, beta: float) -> GapSums:
-        """Sum at one beta; a few rows at a time, so that what is made of them stays in a cache."""
-        gaps, totals = np.empty(len(self.z)), np.zeros(6)
-        step = max(1, _BLOCK // self.z.shape[1])
-        for start in range(0, len(self.z), step):
-            rows = slice(start, min(start + step, len(self.z)))
-            moments = gap_moments(self.z[rows], beta)
-            with np.errstate(over="ignore"):  # a gap beyond the largest float is a probability of 0
-                gaps[rows] = moments.largest - self.z[np.arange(rows.start, rows.stop), self.happened[rows]]
-            possible = np.isfinite(gaps[rows])
-            w = possible.astype(np.float64) if self.weight is None else possible * block(self.weight, rows)
-            v = w * moments.variance
-            seen = w * np.where(possible, gaps[rows], 0.0)
-            columns = seen, w, w * moments.mean, v, w * v, w * moments.third
-            totals += [column.sum() for column in columns]
-        return GapSums(gaps, *totals.tolist())
-
-    def solved(self, start: float) -> float:
-        """Return the beta at which the mean gap is the one seen, sought from ``start``."""
-        first = self.at(start)
-
-        def at(ratio: float) -> Tilt:
-            sums = first if ratio == 1.0 else self.at(ratio * start)
-            return Tilt(math.nan, sums.mean, start * sums.information, math.nan, math.nan)
-
-        return start * fitted(at, first.seen, SMALLEST / start, LARGEST / start)

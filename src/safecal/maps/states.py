@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.maps import refused, yes_or_no
+from .._checks.columns import yes_or_no
+from .._checks.message import refused
 from .._types import FloatArray
 from ..families.gaussian import Gaussian
 from ..families.predictions import family_named
-from .base import FitRows
-from .plain import PlainMap
+from .base import FitRows, PlainMap
 from .steps import Unchanged
 
 __all__ = ["Axes", "FittedAxes"]
@@ -116,6 +116,7 @@ class Axes(PlainMap[FittedAxes]):
     _kind: ClassVar[str] = "axes"
     _options: ClassVar[tuple[str, ...]] = ("bias",)
     _early_defaults: ClassVar[Mapping[str, Any]] = {"bias": True}
+    _read_fit = FittedAxes.from_dict
 
     def __init__(self, bias: bool = True) -> None:
         self.bias = yes_or_no(bias, "bias")
@@ -128,16 +129,10 @@ class Axes(PlainMap[FittedAxes]):
     def _fit_to(self, rows: FitRows, own_rows: FitRows) -> FittedAxes:
         p = rows.predictions
         assert isinstance(p, Gaussian)
-        if rows.worth < _FEWEST * (1.0 - 1e-9):
-            got = f"got {p.n}" if rows.weight is None else f"got weights worth {rows.worth:.3g}"
-            refused(f"Axes needs at least {_FEWEST} rows; {got}", None)
+        rows.require(_FEWEST, "Axes", None)
         A, B, D = _sums(p, rows.weights)
         bias, factor = _likeliest(A, B if self.bias else 0.0 * B, D)
         return FittedAxes(tuple(bias.tolist()), tuple(factor.tolist()), own_rows.n)
-
-    @classmethod
-    def _read_fit(cls, content: Any) -> FittedAxes:
-        return FittedAxes.from_dict(content)
 
     def _axes(self, key: Hashable = None) -> tuple[FloatArray, FloatArray]:
         fit = self._fit_of(key)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from scipy import special
@@ -24,24 +24,13 @@ from ..families.gaussian import Gaussian
 from ..families.predictions import Predictions
 
 __all__ = [
-    "BetaCurve",
-    "ClassLines",
-    "Line",
-    "MapStep",
-    "Stairs",
-    "Unchanged",
-    "log_odds",
-    "log_values",
-    "log_values_of",
-    "moved_states",
-    "outcome_classes",
-    "probabilities",
-    "scaled_spread",
-    "tempered_columns",
-    "two_columns",
-]
+    "BetaCurve", "ClassLines", "Line", "MapStep", "Stairs", "Unchanged", "class_shift_words", "log_odds", "log_values",
+    "log_values_of", "moved_states", "outcome_classes", "probabilities", "scaled_spread", "sentence_of", "shift_words",
+    "slope_words", "tempered_columns", "two_columns",
+]  # fmt: skip
 
 _BLOCK = 1 << 16  # elements that fit into a cache
+_SLIGHT = 0.02  # of a shift or of the logarithm of a slope: nothing to speak of
 
 
 def log_values(values: AnyArray, name: str) -> FloatArray:
@@ -140,15 +129,19 @@ def moved_states(p: Gaussian, bias: FloatArray, factor: FloatArray) -> Gaussian:
     return replace(p, mean=mean, spread=scaled_spread(spreads, p.form, factor), shared=None, row_labels=None)
 
 
-_Floats = tuple[float, ...]
+_Readers = Mapping[str, documents.FieldReader[Any]]
 
-_numbers = documents.list_of(documents.read_number, 1)
+
+def _numbers(reader: documents.FieldReader[float], least: int = 1) -> documents.FieldReader[tuple[float, ...]]:
+    read = documents.list_of(reader, least)
+    return lambda value: tuple(read(value))
 
 
 class MapStep(ABC):
-    """One step."""
+    """One step: a frozen class of a few numbers."""
 
     __slots__ = ()
+    _readers: ClassVar[_Readers]  # of the fields that are written
 
     @property
     @abstractmethod
@@ -163,20 +156,29 @@ class MapStep(ABC):
     def of(self, z: FloatArray) -> FloatArray:
         """Return the log-odds, or the logits, that it makes of some."""
 
-    @abstractmethod
+    def rules(self) -> list[tuple[bool, str]]:
+        """Return what must hold of its numbers together, and whether it does."""
+        return []
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
+        values = {name: getattr(self, name) for name in self._readers}
+        return {name: [documents.number(x) for x in v] if isinstance(v, tuple) else v for name, v in values.items()}
 
     @classmethod
-    @abstractmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
+        step = cls(**documents.record(cls._readers)(content))
+        documents.every(step.rules())
+        return step
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Unchanged(MapStep):
     """Everything stays as it is."""
+
+    _readers: ClassVar[_Readers] = {}
 
     @property
     def size(self) -> int:
@@ -188,18 +190,13 @@ class Unchanged(MapStep):
     def of(self, z: FloatArray) -> FloatArray:
         return z
 
-    def to_dict(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        return cls()
-
 
 @final
 @dataclass(frozen=True, slots=True)
 class Line(MapStep):
     """``slope * z + shift``; of K classes, the slope alone."""
+
+    _readers: ClassVar[_Readers] = {"slope": documents.between(0.0, inside=True), "shift": documents.read_number}
 
     slope: float
     shift: float = 0.0
@@ -216,22 +213,20 @@ class Line(MapStep):
         scaled = tempered_columns(z, self.slope)
         return scaled if self.fixed else scaled + self.shift
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"slope": self.slope, "shift": self.shift}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        fields = {"slope": documents.between(0.0, inside=True), "shift": documents.read_number}
-        return cls(**documents.record(fields)(content))
-
 
 @final
 @dataclass(frozen=True, slots=True)
 class ClassLines(MapStep):
     """``weights[k] * log p_k + shifts[k]`` for each class."""
 
-    weights: _Floats
-    shifts: _Floats
+    _readers: ClassVar[_Readers] = {
+        "weights": _numbers(documents.between(0.0), 3),
+        "shifts": _numbers(documents.read_number),
+        "shared": documents.flag,
+    }
+
+    weights: tuple[float, ...]
+    shifts: tuple[float, ...]
     shared: bool = False  # whether all weights are one
 
     @property
@@ -248,26 +243,23 @@ class ClassLines(MapStep):
             scaled = np.where(np.asarray(self.weights) == 0.0, 0.0, scaled)
         return np.asarray(scaled + np.asarray(self.shifts))
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"weights": list(self.weights), "shifts": list(self.shifts), "shared": self.shared}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        weights = documents.list_of(documents.between(0.0), 3)
-        fields = documents.record({"weights": weights, "shifts": _numbers, "shared": documents.flag})(content)
-        documents.every(
-            [
-                (len(fields["weights"]) == len(fields["shifts"]), "must have as many weights as shifts"),
-                (not fields["shared"] or len(set(fields["weights"])) == 1, "must have one weight where it is shared"),
-            ]
-        )
-        return cls(tuple(fields["weights"]), tuple(fields["shifts"]), fields["shared"])
+    def rules(self) -> list[tuple[bool, str]]:
+        return [
+            (len(self.weights) == len(self.shifts), "must have as many weights as shifts"),
+            (not self.shared or len(set(self.weights)) == 1, "must have one weight where it is shared"),
+        ]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class BetaCurve(MapStep):
     """``a log p - b log(1 - p) + c``."""
+
+    _readers: ClassVar[_Readers] = {
+        "a": documents.between(0.0),
+        "b": documents.between(0.0),
+        "c": documents.read_number,
+    }
 
     a: float
     b: float
@@ -282,15 +274,8 @@ class BetaCurve(MapStep):
         log_not_p = special.log_expit(-z) if self.b else np.zeros_like(z)
         return np.asarray(self.a * log_p - self.b * log_not_p + self.c)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"a": self.a, "b": self.b, "c": self.c}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        power = documents.between(0.0)
-        fields = documents.record({"a": power, "b": power, "c": documents.read_number})(content)
-        documents.every([(fields["a"] + fields["b"] > 0.0, "must have a power above 0")])
-        return cls(**fields)
+    def rules(self) -> list[tuple[bool, str]]:
+        return [(self.a + self.b > 0.0, "must have a power above 0")]
 
 
 @final
@@ -298,8 +283,13 @@ class BetaCurve(MapStep):
 class Stairs(MapStep):
     """``values[k]`` from ``starts[k - 1]`` on, up to ``starts[k]``: log-odds that never fall."""
 
-    starts: _Floats
-    values: _Floats
+    _readers: ClassVar[_Readers] = {
+        "starts": _numbers(documents.between(infinite=True), 0),
+        "values": _numbers(documents.read_number),
+    }
+
+    starts: tuple[float, ...]
+    values: tuple[float, ...]
 
     @property
     def size(self) -> int:
@@ -308,19 +298,35 @@ class Stairs(MapStep):
     def of(self, z: FloatArray) -> FloatArray:
         return np.asarray(self.values)[np.searchsorted(np.asarray(self.starts), z, side="right")]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"starts": [documents.number(x) for x in self.starts], "values": list(self.values)}
+    def rules(self) -> list[tuple[bool, str]]:
+        return [
+            (len(self.values) == len(self.starts) + 1, "must have one value more than starts"),
+            (all(a < b for a, b in pairwise(self.starts)), "must have starts that grow"),
+            (all(a <= b for a, b in pairwise(self.values)), "must have values that do not fall"),
+        ]
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Self:
-        start = documents.between(infinite=True)
-        fields = documents.record({"starts": documents.list_of(start), "values": _numbers})(content)
-        starts, values = fields["starts"], fields["values"]
-        documents.every(
-            [
-                (len(values) == len(starts) + 1, "must have one value more than starts"),
-                (all(a < b for a, b in pairwise(starts)), "must have starts that grow"),
-                (all(a <= b for a, b in pairwise(values)), "must have values that do not fall"),
-            ]
-        )
-        return cls(tuple(starts), tuple(values))
+
+def shift_words(shift: float) -> str:
+    """Say what a shift does to log-odds."""
+    return "hardly moved" if abs(shift) < _SLIGHT else f"moved {'up' if shift > 0.0 else 'down'} by {abs(shift):.2g}"
+
+
+def slope_words(slope: float) -> str:
+    """Say what a slope does."""
+    if abs(slope - 1.0) < _SLIGHT:
+        return "hardly scaled"
+    return f"{'shrunk' if slope < 1.0 else 'stretched'} by a factor of {slope:.2g}"
+
+
+def class_shift_words(shifts: tuple[float, ...]) -> str:
+    """Say which classes gain and lose most."""
+    up, down = max(range(len(shifts)), key=shifts.__getitem__), min(range(len(shifts)), key=shifts.__getitem__)
+    if shifts[up] - shifts[down] < _SLIGHT:
+        return "classes hardly move"
+    return f"class {up} gains most ({shifts[up]:+.2g}) and class {down} loses most ({shifts[down]:+.2g})"
+
+
+def sentence_of(*parts: str) -> str:
+    """Join parts into a sentence."""
+    text = ", and ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."

@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.maps import between, groups_refused, inverse_temperature, refused, yes_or_no
+from .._checks.columns import between, groups_refused, inverse_temperature, yes_or_no
+from .._checks.message import refused
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from ..families.predictions import family_named
 from ..inference.bounds import Bounds, inverse
 from ..inference.law import normal_score
 from ..inference.results import Interval
-from .base import FitRows, Grouping
+from .base import FitRows, Grouping, PlainMap
 from .inverse_temperature import (
     FEWEST,
     FEWEST_IN_GROUP,
@@ -28,8 +29,7 @@ from .inverse_temperature import (
     temper,
     why_unfit,
 )
-from .plain import PlainMap, slope_words
-from .steps import Line
+from .steps import Line, slope_words
 
 __all__ = ["FittedTemperature", "SafeTemperature", "Temperature"]
 
@@ -87,16 +87,14 @@ class FittedTemperature:
 class _Tempering(PlainMap[FittedTemperature]):
     """The base of both: everything but the choice of the inverse temperature."""
 
+    _read_fit = FittedTemperature.from_dict
+
     @abstractmethod
     def _interval_level(self) -> float:
         """Return the level of the interval for the implied temperature."""
 
     def _accepts(self, rows: FitRows) -> None:
         """Take any family: one without a temperature says so itself."""
-
-    @classmethod
-    def _read_fit(cls, content: Any) -> FittedTemperature:
-        return FittedTemperature.from_dict(content)
 
     @property
     def beta_(self) -> float:

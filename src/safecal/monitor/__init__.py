@@ -8,9 +8,8 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.columns import group_codes, whole_number
+from .._checks.columns import group_codes, steadied, whole_number
 from .._checks.message import fail, show
-from .._steady import steadied
 from .._sums.tally import Tally
 from .._types import ArrayLike, By, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, ShapeError

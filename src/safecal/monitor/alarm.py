@@ -11,9 +11,9 @@ from .. import documents
 from .._sums.scored import Scored
 from .._sums.summary import Summary
 from .._types import AlarmDirection, AlarmKind, FloatArray
+from ..errors import visible
 from ..inference.ranges import dimensions
 from ..options import Limits
-from ..visible import visible
 
 __all__ = ["COLUMNS", "Alarm", "Size", "size_columns", "size_sums"]
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._checks.columns import choice, fraction, whole_number
+from .._checks.columns import choice, fraction, steadied, whole_number
 from .._checks.message import fail, show
-from .._steady import steadied
 from .._sums.summary import Summary, as_sums
 from .._sums.table_views import frame_of
 from .._sums.tally import Tally

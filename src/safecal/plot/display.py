@@ -16,8 +16,7 @@ from .._checks.message import fail, show
 from .._optional import require
 from .._types import AnyArray, ArrayLike, Labels
 from ..errors import OptionError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, predictions_of
 from ..html.markup import percent as with_space
 from ..html.markup import shortened
 from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes

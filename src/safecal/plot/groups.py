@@ -13,8 +13,7 @@ from .._checks.message import fail
 from .._sums.table import Table
 from .._types import ArrayLike, Labels
 from ..errors import OptionError
-from ..families.classifier import predictions_of
-from ..families.predictions import Predictions
+from ..families.predictions import Predictions, predictions_of
 from ..html.intervals import ecd_range
 from ..html.markup import shortened
 from ..inference.results import Interval

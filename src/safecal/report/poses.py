@@ -29,7 +29,7 @@ from ..html.markup import (
     upright_label,
     with_code,
 )
-from ..maps.poses import PoseStudy
+from ..maps.result import PoseStudy
 from .page import Context, page
 
 __all__ = ["Track", "poses_html", "write_poses"]

@@ -15,9 +15,9 @@ from typing import Any, Literal, final
 
 import numpy as np
 
-from .._checks.columns import choice, cluster_codes, fraction, same_labels, spelled, weights, whole_number
+from .._checks.arrays import same_labels
+from .._checks.columns import choice, cluster_codes, fraction, spelled, steady, weights, whole_number
 from .._checks.message import fail
-from .._steady import steady
 from .._sums.clusters import Clusters
 from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, final, get_args
 
 from .. import documents
-from ..visible import visible
+from ..errors import visible
 
 __all__ = ["Condition", "Kind", "Operator", "write_conditions"]
 

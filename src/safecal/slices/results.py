@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, final
 
 from .. import documents
-from .._steady import steadied
+from .._checks.columns import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from ..inference.results import Interval
 from .conditions import Condition, write_conditions

@@ -20,8 +20,7 @@ from .. import documents
 from .._checks.columns import whole_number
 from .._checks.message import fail
 from .._optional import version
-from ..errors import NotifyError, OptionError
-from ..visible import shortened
+from ..errors import NotifyError, OptionError, shortened
 from .history import Raised
 from .standing import group_names, log10
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self, final
 
 from .._sums.summary import Summary
-from ..errors import MergeError
+from ..errors import MergeError, shortened, visible
 from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
 from ..judge.verdict import SAFE, Verdict
@@ -18,7 +18,6 @@ from ..monitor import Alarm, Monitor
 from ..monitor.alarm import Size
 from ..monitor.records import DETECT, Stream
 from ..options import Limits
-from ..visible import shortened, visible
 from .history import History, Raised
 from .store import Store
 

@@ -5,22 +5,24 @@ goes on where it stopped. Code that comes with a model is never run.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, final
 
+import numpy as np
+from scipy import special
+
 from ..._checks.columns import spelled, whole_number
 from ..._checks.message import fail, show
 from ..._types import AnyArray, FloatArray
-from ...errors import OptionError
+from ...errors import LabelError, OptionError, UnreachableError
 from ...families.predictions import Predictions, classifier
 from ...judge.evaluation import Evaluation, evaluate_predictions
 from ...options import EvaluateOptions
-from .cache import resume
-from .data import UnreachableError, open_rows
+from .data import LabelledRows, open_rows, resume
 from .language_model import LanguageModelRun, run_language_model
-from .model import PretrainedModel, log_odds, read_outcomes
+from .model import Classes, PretrainedModel, canonical
 
 __all__ = ["ClassifierRun", "LanguageModelRun", "UnreachableError", "run_classifier", "run_language_model"]
 
@@ -236,3 +238,87 @@ def run_classifier(
         name = network.classes.names[min(outcomes.column, len(network.classes.names) - 1)]
     names = network.classes.names
     return ClassifierRun(network.name, rows.name, outcomes.y_true, logits, names, name, run.resumed, run.path)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """What happened, and the class whose log-odds are asked for; None where all classes count."""
+
+    y_true: AnyArray
+    column: int | None
+
+
+def read_outcomes(rows: LabelledRows, classes: Classes, positive: Any, negative: Any, positive_class: Any) -> Outcomes:
+    """Read the labels of the data, before any prediction is made; `run_classifier` describes the options."""
+    if positive is not None and negative is not None:
+        raise fail(OptionError, "negative", "cannot be given together with `positive`")
+    binary = len(classes.names) <= 2 or any(x is not None for x in (positive, negative, positive_class))
+    if len(classes.names) == 1 and not classes.sigmoid and positive is None and negative is None:
+        hint = "name the label that is positive, if the output is its log-odds."
+        raise fail(OptionError, "positive", "is needed for a model with one output: it may be a regression", hint=hint)
+    if classes.sigmoid and len(classes.names) > 1 and not binary:
+        hint = "name the label that is positive, and `positive_class` where the model calls it otherwise."
+        raise fail(OptionError, "positive", "is needed for a model that judges each class by itself", hint=hint)
+    if not binary:
+        return Outcomes(_numbers(rows, classes), None)
+    column = _column(classes, positive, positive_class)
+    if positive is None and negative is None:
+        return Outcomes((_numbers(rows, classes) == column).astype(np.int64), column)
+    argument, named_label = ("positive", positive) if negative is None else ("negative", negative)
+    words = [canonical(label) for label in rows.labels]
+    if canonical(named_label) not in words:
+        known_labels = ", ".join(map(repr, sorted(set(words))[:10]))
+        raise fail(
+            LabelError, argument, "must be a label of the data", got=show(named_label), hint=f"they are {known_labels}."
+        )
+    is_label = np.array([word == canonical(named_label) for word in words])
+    return Outcomes((is_label if negative is None else ~is_label).astype(np.int64), column)
+
+
+def _column(classes: Classes, positive: Any, positive_class: Any) -> int:
+    """Find the class of the model that is positive; by default number 1."""
+    if len(classes.names) == 1:
+        return 1  # its only logit speaks of it, whatever its name
+    label = positive if positive_class is None else positive_class
+    if label is None and len(classes.names) == 2:
+        return 1
+    number = None if label is None else classes.number(label)
+    if number is None:
+        raise fail(
+            LabelError, "positive_class", "must be a class of the model, by name or by number", got=show(label),
+            hint=f"they are {_listed(classes.names)}.",
+        )  # fmt: skip
+    return number
+
+
+def _numbers(rows: LabelledRows, classes: Classes) -> AnyArray:
+    """Return the class of each row."""
+    if rows.numbers is not None and classes.generic and max(rows.numbers) < max(len(classes.names), 2):
+        return np.array(rows.numbers, dtype=np.int64)
+    number_of = {word: classes.number(word) for word in {canonical(label) for label in rows.labels}}
+    numbers = [number_of[canonical(label)] for label in rows.labels]
+    unknown = [k for k, number in enumerate(numbers) if number is None]
+    if unknown:
+        raise fail(
+            LabelError, "label_column", "must hold classes of the model, by name or by number",
+            got=show(rows.labels[unknown[0]]), place=f"row {unknown[0]}", count=(len(unknown), rows.n),
+            hint=f"they are {_listed(classes.names)}; or name the `positive` label and its `positive_class`.",
+        )  # fmt: skip
+    return np.array(numbers, dtype=np.int64)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f"{name!r} ({k})" for k, name in enumerate(names[:10]))
+    return f"{shown} and {len(names) - 10} more" if len(names) > 10 else shown
+
+
+def log_odds(logits: FloatArray, column: int, classes: Classes) -> FloatArray:
+    """Return the log-odds of one class; no probability is formed, so nothing saturates."""
+    if logits.shape[1] == 1:
+        return logits[:, 0]
+    if classes.sigmoid:
+        return logits[:, column]
+    other_logits = np.delete(logits, column, axis=1)
+    log_rest: FloatArray = other_logits[:, 0] if other_logits.shape[1] == 1 else special.logsumexp(other_logits, axis=1)
+    return logits[:, column] - log_rest

@@ -1,38 +1,44 @@
-"""Rows of a data set: texts or images with labels, from the hub, from a file, or from folders of images.
+"""What a run reads, and what it leaves: texts or images with labels, and predictions on disk.
 
-Also the errors for a name that leads nowhere, and for a library that is missing.
+Rows come from the hub, from a file, or from folders of images. Predictions are kept a batch at a time: whatever kills a
+run, the next one goes on after the last whole batch. One file for each run. Its first line names the settings, and its
+name is their fingerprint, so other settings never share a file. Then come records, one for each batch, in their order:
+
+    magic, number of the batch, rows, columns      4 + 3 x 4 bytes
+    logits, float64, little-endian                 8 x rows x columns bytes
+    fingerprint of the settings and of all above   16 bytes
+
+The first record that is cut short, damaged or out of order ends the file: it is cut there, and the rest is made again.
 """
 
 import hashlib
 import io
+import json
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, BinaryIO, NamedTuple, Self, final
+
+import numpy as np
 
 from ..._checks.message import fail, show
-from ..._optional import require
-from ...errors import EmptyError, FileError, MissingValueError, OptionError, UnreachableError
+from ..._types import FloatArray
+from ...errors import EmptyError, FileError, MissingValueError, OptionError
 from ...inputs.sources import first_line
+from .model import hub_errors, load_library, local_path
 
-__all__ = ["LabelledRows", "UnreachableError", "hub_errors", "load_library", "local_path", "open_rows"]
+__all__ = ["IMAGES", "LabelledRows", "LogitCache", "ResumedRun", "open_rows", "resume"]
 
-_LIBRARIES = {
-    "transformers": "Transformers",
-    "torch": "PyTorch",
-    "datasets": "Datasets",
-    "polars": "Polars",
-    "PIL.Image": "Pillow",
-}
+_HEAD = struct.Struct("<4sIII")
+_MAGIC = b"SCLB"
+_SEAL = 16  # bytes
+_VERSION = 1
+
 IMAGES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
-
-
-def load_library(module: str, purpose: str) -> Any:
-    """Import a library, or say what it is needed for and what to install."""
-    return require(module, f"{purpose} needs {_LIBRARIES[module]}", "huggingface")
 
 
 @final
@@ -107,17 +113,13 @@ def open_rows(
         labelled = _from_folder(path, kind)
     if labelled.n == 0:
         raise fail(EmptyError, "data", "must hold at least one row", got=f"none in {name!r}")
-    _check_labels(labelled)
-    return labelled
-
-
-def _check_labels(rows: LabelledRows) -> None:
-    missing = [k for k, label in enumerate(rows.labels) if _is_missing(label)]
+    missing = [k for k, label in enumerate(labelled.labels) if _is_missing(label)]
     if missing:
         raise fail(
-            MissingValueError, "label_column", "must have a label in every row", got=show(rows.labels[missing[0]]),
-            place=f"row {missing[0]}", count=(len(missing), rows.n),
+            MissingValueError, "label_column", "must have a label in every row", got=show(labelled.labels[missing[0]]),
+            place=f"row {missing[0]}", count=(len(missing), labelled.n),
         )  # fmt: skip
+    return labelled
 
 
 def _is_missing(value: Any) -> bool:
@@ -209,79 +211,130 @@ def _from_datasets(rows: Any, name: str, kind: str, column: str, label_column: s
     return LabelledRows(name, kind, labels, numbers, lambda k: _picture(stored[k][column], k, Path()))
 
 
-_SUFFIXES = {".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson"}
-_GATED = ("gatedrepoerror", "access a gated repo", "is a gated dataset")
+@final
+class LogitCache:
+    """The file of one run, open and locked until it is closed.
 
-
-def local_path(name: str | os.PathLike[str], argument: str) -> Path | None:
-    """Return the path of something on this machine, None for a name on the hub; refuse a path that leads nowhere."""
-    text = os.fspath(name)
-    path = Path(text).expanduser()
-    if path.exists():
-        return path
-    meant = isinstance(name, os.PathLike) or text.startswith((".", "~", os.sep)) or "\\" in text
-    if meant or text.count("/") > 1 or path.suffix.lower() in _SUFFIXES or not text:
-        raise FileError(
-            f"`{argument}` must be a name on the Hugging Face hub, or a path that exists; got {text!r}.\n\n"
-            f"Hint: relative paths start in the current folder, {os.getcwd()!r}."
-        )
-    return None
-
-
-@contextmanager
-def hub_errors(name: str, argument: str, *, local: bool) -> Iterator[None]:
-    """Turn the errors of Transformers and Datasets about a model or a data set into one clear error.
-
-    Parameters
-    ----------
-    name : str
-        Name on the hub, or path.
-    argument : {"model", "data"}
-        The argument.
-    local : bool
-        Whether it lies on this machine.
+    Its ``batches`` are at first what earlier runs left, in order and without gaps.
     """
+
+    def __init__(self, folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+        self._line = json.dumps({"safecal logits": _VERSION, **settings}, sort_keys=True).encode() + b"\n"
+        self._key = hashlib.sha256(self._line).digest()
+        self.path = Path(folder) / f"{self._key.hex()[:32]}.logits"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise FileError(f"`cache` must be a folder; {os.fspath(folder)!r} is a file, or lies in one.") from error
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+        self._file: BinaryIO = os.fdopen(handle, "r+b")
+        try:
+            _lock(self._file, self.path)
+            self.batches = self._recover()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, logits: FloatArray) -> None:
+        """Add the next batch; when this returns, it is on disk."""
+        body = _HEAD.pack(_MAGIC, len(self.batches), *logits.shape) + logits.astype("<f8").tobytes()
+        self._file.write(body + self._seal(body))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.batches.append(logits)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _seal(self, body: bytes) -> bytes:
+        return hashlib.sha256(self._key + body).digest()[:_SEAL]
+
+    def _recover(self) -> list[FloatArray]:
+        """Read all whole batches, and cut off what follows them."""
+        batches: list[FloatArray] = []
+        self._file.seek(0, os.SEEK_END)
+        size = self._file.tell()
+        self._file.seek(0)
+        if self._file.read(len(self._line)) != self._line:  # new, or killed before its first line was whole
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(self._line)
+        else:
+            good = self._file.tell()
+            while (batch := self._next(len(batches), size)) is not None:
+                batches.append(batch)
+                good = self._file.tell()
+            self._file.seek(good)
+            self._file.truncate()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return batches
+
+    def _next(self, number: int, size: int) -> FloatArray | None:
+        head = self._file.read(_HEAD.size)
+        if len(head) < _HEAD.size:
+            return None
+        magic, stored, rows, columns = _HEAD.unpack(head)
+        length = 8 * rows * columns
+        if magic != _MAGIC or stored != number or length + _SEAL > size - self._file.tell():
+            return None
+        body = head + self._file.read(length)
+        if self._file.read(_SEAL) != self._seal(body):
+            return None
+        return np.frombuffer(body, "<f8", offset=_HEAD.size).astype(np.float64).reshape(rows, columns)
+
+
+class ResumedRun(NamedTuple):
+    """The rows of all batches, how many of them an earlier run had left, and the file that holds them."""
+
+    rows: FloatArray
+    resumed: int
+    path: Path | None
+
+
+def resume(
+    folder: str | os.PathLike[str] | None,
+    settings: Callable[[], Mapping[str, Any]],
+    batches: int,
+    score: Callable[[int], FloatArray],
+    progress: Callable[[int], None],
+) -> ResumedRun:
+    """Score the batches that no earlier run has left, and keep each of them on disk as it is made.
+
+    ``settings`` returns what fixes the predictions, and is called only where there is a folder to keep them in;
+    ``score`` returns the rows of the batch with a number; ``progress`` is told the rows done, at the start and after
+    each batch.
+    """
+    opened = nullcontext() if folder is None else LogitCache(folder, settings())
+    with opened as cache:
+        parts = [] if cache is None else list(cache.batches)
+        done = resumed = sum(map(len, parts))
+        progress(done)
+        for number in range(len(parts), batches):
+            part = score(number)
+            if cache is not None:
+                cache.append(part)
+            parts.append(part)
+            done += len(part)
+            progress(done)
+    return ResumedRun(np.concatenate(parts), resumed, None if cache is None else cache.path)
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Keep other runs away; the system lets go of the lock when this process ends, however it ends."""
     try:
-        yield
-    except FileError:
-        raise
-    except (OSError, ValueError, ImportError) as error:  # those of the hub are among them, and differ by version
-        if "trust_remote_code" in str(error):
-            raise FileError(
-                f"the {argument} {name!r} brings code of its own, which safecal does not run.\n\n"
-                f"Hint: read that code, save the predictions it makes, and give them to `safecal.evaluate`."
-            ) from error
-        if local:
-            raise FileError(f"the {argument} in {name!r} cannot be read: {first_line(error)}.") from error
-        if isinstance(error, ValueError | ImportError) and not _from_hub(error):
-            raise FileError(f"the {argument} {name!r} cannot be used: {first_line(error)}.") from error
-        raise UnreachableError(_unreachable(name, argument, error)) from error
-
-
-def _from_hub(error: BaseException) -> bool:
-    return type(error).__module__.startswith("huggingface_hub")
-
-
-def _unreachable(name: str, argument: str, error: BaseException) -> str:
-    chain: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(chain) < 5:
-        chain.append(f"{type(cause).__name__} {cause}".lower())
-        cause = cause.__cause__ or cause.__context__
-    kind = {"model": "model", "data": "data set"}[argument]
-    page = f"https://huggingface.co/{'datasets/' if argument == 'data' else ''}{name}"
-    copy = f"hf download {name} {'--repo-type dataset ' if argument == 'data' else ''}--local-dir copy"
-    local_copy = (
-        "a folder that `save_pretrained` wrote"
-        if argument == "model"
-        else "a CSV or Parquet file, or a folder of images"
-    )
-    if any(word in text for text in chain for word in _GATED):
-        return (
-            f"the {kind} {name!r} is gated on the Hugging Face hub, and this machine has no access to it.\n\n"
-            f"Hint: accept the conditions at {page}, then `hf auth login`; or pass {local_copy} as `{argument}`."
-        )
-    return (
-        f"the {kind} {name!r} could not be fetched from the Hugging Face hub: {first_line(error)}.\n\n"
-        f"Hint: pass a local copy as `{argument}`, {local_copy}. Where the hub can be reached: `{copy}`."
-    )
+        import fcntl
+    except ImportError:  # Windows: two runs at once are up to the user
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise FileError(
+            f"another run is writing the same predictions to {str(path)!r}.\n\n"
+            "Hint: wait for it, or choose another `cache`."
+        ) from error
+    except OSError:  # a file system without locks
+        return

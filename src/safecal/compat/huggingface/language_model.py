@@ -23,7 +23,7 @@ from ...inputs.tokens import position_groups
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
 from ...report.page import MarkedText
-from .cache import resume
+from .data import resume
 from .model import CausalModel
 
 __all__ = ["LanguageModelRun", "run_language_model"]
@@ -178,17 +178,14 @@ class LanguageModelRun:
         """
         excess = self.excess
         marked: list[MarkedText] = []
-        for number in self._worst_texts()[:most]:
+        worst_first = self.document[np.argsort(-excess, kind="stable")].tolist()
+        for number in list(dict.fromkeys(worst_first))[:most]:
             places = np.flatnonzero(self.document == number)
             worst = int(np.argmax(excess[places]))
             shown = places[max(0, worst - _EXCERPT // 2) : worst + _EXCERPT // 2]
             tokens = tuple((self.pieces[int(self.tokens[k])], float(excess[k])) for k in shown)
             marked.append(MarkedText(f"text {number + 1}, from token {int(self.position[shown[0]]) + 1}", tokens))
         return marked
-
-    def _worst_texts(self) -> list[int]:
-        order = np.argsort(-self.excess, kind="stable")
-        return list(dict.fromkeys(self.document[order].tolist()))
 
 
 @spelled()
@@ -306,14 +303,8 @@ def _read(texts: Any, column: str) -> tuple[list[str], list[Mapping[str, Any]]]:
         value = entry.get(column) if isinstance(entry, Mapping) else entry
         if not isinstance(value, str):
             hint = "name the field that holds the text: `column=`." if isinstance(entry, Mapping) else None
-            raise fail(
-                MissingValueError,
-                "texts",
-                "must have a text in every row",
-                got=show(value),
-                place=f"row {k}",
-                hint=hint,
-            )
+            rule = "must have a text in every row"
+            raise fail(MissingValueError, "texts", rule, got=show(value), place=f"row {k}", hint=hint)
         documents.append(value)
         fields.append({name: x for name, x in entry.items() if name != column} if isinstance(entry, Mapping) else {})
     if not documents:

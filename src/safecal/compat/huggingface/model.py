@@ -1,26 +1,100 @@
-"""A pretrained model: where it is, what its classes are, its logits for some inputs, and which label is which class."""
+"""What lies on the hub, or in a folder: whether it can be had; and a model, its classes, and its logits."""
 
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-from scipy import special
 
 from ..._checks.message import fail, show
-from ..._types import AnyArray, FloatArray
-from ...errors import FileError, LabelError, OptionError
-from .data import LabelledRows, hub_errors, load_library, local_path
+from ..._optional import require
+from ..._types import FloatArray
+from ...errors import FileError, OptionError, UnreachableError
+from ...inputs.sources import first_line
 
-__all__ = ["CausalModel", "Classes", "Outcomes", "PretrainedModel", "log_odds", "read_outcomes"]
+__all__ = ["CausalModel", "Classes", "PretrainedModel", "canonical", "hub_errors", "load_library", "local_path"]
 
 _LONGEST = 512  # tokens, where neither the tokenizer nor the model says less
 _WINDOW = 2048  # the same, of a language model
+_LIBRARIES = {
+    "transformers": "Transformers",
+    "torch": "PyTorch",
+    "datasets": "Datasets",
+    "polars": "Polars",
+    "PIL.Image": "Pillow",
+}
+_SUFFIXES = {".csv", ".tsv", ".parquet", ".pq", ".jsonl", ".ndjson"}
+_GATED = ("gatedrepoerror", "access a gated repo", "is a gated dataset")
+
+
+def load_library(module: str, purpose: str) -> Any:
+    """Import a library, or say what it is needed for and what to install."""
+    return require(module, f"{purpose} needs {_LIBRARIES[module]}", "huggingface")
+
+
+def local_path(name: str | os.PathLike[str], argument: str) -> Path | None:
+    """Return the path of something on this machine, None for a name on the hub; refuse a path that leads nowhere."""
+    text = os.fspath(name)
+    path = Path(text).expanduser()
+    if path.exists():
+        return path
+    meant = isinstance(name, os.PathLike) or text.startswith((".", "~", os.sep)) or "\\" in text
+    if meant or text.count("/") > 1 or path.suffix.lower() in _SUFFIXES or not text:
+        raise FileError(
+            f"`{argument}` must be a name on the Hugging Face hub, or a path that exists; got {text!r}.\n\n"
+            f"Hint: relative paths start in the current folder, {os.getcwd()!r}."
+        )
+    return None
+
+
+@contextmanager
+def hub_errors(name: str, argument: str, *, local: bool) -> Iterator[None]:
+    """Turn the errors of Transformers and Datasets about a ``"model"`` or ``"data"`` into one clear error."""
+    try:
+        yield
+    except FileError:
+        raise
+    except (OSError, ValueError, ImportError) as error:  # those of the hub are among them, and differ by version
+        if "trust_remote_code" in str(error):
+            raise FileError(
+                f"the {argument} {name!r} brings code of its own, which safecal does not run.\n\n"
+                f"Hint: read that code, save the predictions it makes, and give them to `safecal.evaluate`."
+            ) from error
+        if local:
+            raise FileError(f"the {argument} in {name!r} cannot be read: {first_line(error)}.") from error
+        of_the_hub = type(error).__module__.startswith("huggingface_hub")
+        if isinstance(error, ValueError | ImportError) and not of_the_hub:
+            raise FileError(f"the {argument} {name!r} cannot be used: {first_line(error)}.") from error
+        raise UnreachableError(_unreachable(name, argument, error)) from error
+
+
+def _unreachable(name: str, argument: str, error: BaseException) -> str:
+    chain: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(chain) < 5:
+        chain.append(f"{type(cause).__name__} {cause}".lower())
+        cause = cause.__cause__ or cause.__context__
+    kind, page, option, local_copy = "model", name, "", "a folder that `save_pretrained` wrote"
+    if argument == "data":
+        kind, page, option = "data set", f"datasets/{name}", "--repo-type dataset "
+        local_copy = "a CSV or Parquet file, or a folder of images"
+    if any(word in text for text in chain for word in _GATED):
+        return (
+            f"the {kind} {name!r} is gated on the Hugging Face hub, and this machine has no access to it.\n\n"
+            f"Hint: accept the conditions at https://huggingface.co/{page}, then `hf auth login`; or pass {local_copy} "
+            f"as `{argument}`."
+        )
+    return (
+        f"the {kind} {name!r} could not be fetched from the Hugging Face hub: {first_line(error)}.\n\n"
+        f"Hint: pass a local copy as `{argument}`, {local_copy}. Where the hub can be reached: `hf download {name} "
+        f"{option}--local-dir copy`."
+    )
 
 
 @final
@@ -46,15 +120,6 @@ class Classes:
         return int(word) if word.isascii() and word.isdigit() and int(word) < count else None
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcomes:
-    """What happened, and the class whose log-odds are asked for; None where all classes count."""
-
-    y_true: AnyArray
-    column: int | None
-
-
 def canonical(label: Any) -> str:
     """Return a label as a word: ``True``, ``1``, ``1.0`` and ``"true"`` are one, capitals do not matter."""
     if isinstance(label, bool | np.bool_):
@@ -65,103 +130,19 @@ def canonical(label: Any) -> str:
     return {"true": "1", "false": "0"}.get(word, word)
 
 
-def read_outcomes(rows: LabelledRows, classes: Classes, positive: Any, negative: Any, positive_class: Any) -> Outcomes:
-    """Read the labels of the data, before any prediction is made.
-
-    Parameters
-    ----------
-    rows : LabelledRows
-        The data.
-    classes : Classes
-        Those of the model.
-    positive, negative : object or None
-        The label that is positive; or the one that is not, all others being so.
-    positive_class : object or None
-        The class of the model that speaks of the positive label; by default the one that it names.
-    """
-    if positive is not None and negative is not None:
-        raise fail(OptionError, "negative", "cannot be given together with `positive`")
-    binary = len(classes.names) <= 2 or any(x is not None for x in (positive, negative, positive_class))
-    if len(classes.names) == 1 and not classes.sigmoid and positive is None and negative is None:
-        hint = "name the label that is positive, if the output is its log-odds."
-        raise fail(OptionError, "positive", "is needed for a model with one output: it may be a regression", hint=hint)
-    if classes.sigmoid and len(classes.names) > 1 and not binary:
-        hint = "name the label that is positive, and `positive_class` where the model calls it otherwise."
-        raise fail(OptionError, "positive", "is needed for a model that judges each class by itself", hint=hint)
-    if not binary:
-        return Outcomes(_numbers(rows, classes), None)
-    column = _column(classes, positive, positive_class)
-    if positive is None and negative is None:
-        return Outcomes((_numbers(rows, classes) == column).astype(np.int64), column)
-    argument, named_label = ("positive", positive) if negative is None else ("negative", negative)
-    words = [canonical(label) for label in rows.labels]
-    if canonical(named_label) not in words:
-        known_labels = ", ".join(map(repr, sorted(set(words))[:10]))
-        raise fail(
-            LabelError, argument, "must be a label of the data", got=show(named_label), hint=f"they are {known_labels}."
-        )
-    is_label = np.array([word == canonical(named_label) for word in words])
-    return Outcomes((is_label if negative is None else ~is_label).astype(np.int64), column)
-
-
-def _column(classes: Classes, positive: Any, positive_class: Any) -> int:
-    """Find the class of the model that is positive; by default number 1."""
-    if len(classes.names) == 1:
-        return 1  # its only logit speaks of it, whatever its name
-    label = positive if positive_class is None else positive_class
-    if label is None and len(classes.names) == 2:
-        return 1
-    number = None if label is None else classes.number(label)
-    if number is None:
-        raise fail(
-            LabelError, "positive_class", "must be a class of the model, by name or by number", got=show(label),
-            hint=f"they are {_listed(classes.names)}.",
-        )  # fmt: skip
-    return number
-
-
-def _numbers(rows: LabelledRows, classes: Classes) -> AnyArray:
-    """Return the class of each row."""
-    if rows.numbers is not None and classes.generic and max(rows.numbers) < max(len(classes.names), 2):
-        return np.array(rows.numbers, dtype=np.int64)
-    number_of = {word: classes.number(word) for word in {canonical(label) for label in rows.labels}}
-    numbers = [number_of[canonical(label)] for label in rows.labels]
-    unknown = [k for k, number in enumerate(numbers) if number is None]
-    if unknown:
-        raise fail(
-            LabelError, "label_column", "must hold classes of the model, by name or by number",
-            got=show(rows.labels[unknown[0]]), place=f"row {unknown[0]}", count=(len(unknown), rows.n),
-            hint=f"they are {_listed(classes.names)}; or name the `positive` label and its `positive_class`.",
-        )  # fmt: skip
-    return np.array(numbers, dtype=np.int64)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"{name!r} ({k})" for k, name in enumerate(names[:10]))
-    return f"{shown} and {len(names) - 10} more" if len(names) > 10 else shown
-
-
-def log_odds(logits: FloatArray, column: int, classes: Classes) -> FloatArray:
-    """Return the log-odds of one class; no probability is formed, so nothing saturates."""
-    if logits.shape[1] == 1:
-        return logits[:, 0]
-    if classes.sigmoid:
-        return logits[:, column]
-    other_logits = np.delete(logits, column, axis=1)
-    log_rest: FloatArray = other_logits[:, 0] if other_logits.shape[1] == 1 else special.logsumexp(other_logits, axis=1)
-    return logits[:, column] - log_rest
-
-
 class Pretrained(ABC):
     """A model that is read in two steps: its configuration at once, its weights when they are needed."""
 
-    def __init__(self, model: str | os.PathLike[str], revision: str | None, device: str | None) -> None:
+    def __init__(
+        self, model: str | os.PathLike[str], revision: str | None, device: str | None, settings: dict[str, Any]
+    ) -> None:
+        self._settings = settings  # of this kind of model, as far as they fix the logits
         self.name = os.fspath(model)
         self.path = local_path(model, "model")
         if self.path is not None and not self.path.is_dir():
             raise FileError(f"`model` must be a folder that `save_pretrained` wrote; {self.name!r} is a file.")
         self._transformers = load_library("transformers", "running a pretrained model")
-        self._torch = load_library("torch", "running a pretrained model")
+        self.torch = load_library("torch", "running a pretrained model")
         self.device = self._chosen(device)
         self._source = str(self.path or self.name)
         # Code that comes with a model is never run; a local folder asks nobody.
@@ -178,10 +159,10 @@ class Pretrained(ABC):
 
     def _chosen(self, device: str | None) -> Any:
         if device is None:
-            device = "cuda" if self._torch.cuda.is_available() else "cpu"
+            device = "cuda" if self.torch.cuda.is_available() else "cpu"
         try:
-            chosen = self._torch.device(device)
-            self._torch.empty(0, device=chosen)
+            chosen = self.torch.device(device)
+            self.torch.empty(0, device=chosen)
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             hint = "use 'cpu', or one that torch finds: 'cuda', 'cuda:1', 'mps'."
             raise fail(
@@ -203,15 +184,15 @@ class Pretrained(ABC):
                 bars.enable_progress_bar()
 
     @abstractmethod
-    def kind_of_run(self) -> dict[str, Any]:
-        """Return the settings of this kind of model that fix the logits."""
+    def _load(self) -> None:
+        """Read the weights."""
 
     def identity(self) -> dict[str, Any]:
         """Return all that fixes the logits, except the inputs."""
         identity: dict[str, Any] = {
-            **self.kind_of_run(),
+            **self._settings,
             "device": self.device.type,
-            "torch": str(self._torch.__version__),
+            "torch": str(self.torch.__version__),
             "transformers": str(self._transformers.__version__),
         }
         if self.path is None:
@@ -236,13 +217,10 @@ class PretrainedModel(Pretrained):
     def __init__(
         self, model: str | os.PathLike[str], kind: str, revision: str | None, device: str | None, max_length: int | None
     ) -> None:
-        super().__init__(model, revision, device)
+        super().__init__(model, revision, device, {"kind": kind, "max_length": max_length})
         self.kind, self.max_length = kind, max_length
         self.classes = self._classes()
         self._prepare: Any = None
-
-    def kind_of_run(self) -> dict[str, Any]:
-        return {"kind": self.kind, "max_length": self.max_length}
 
     def _classes(self) -> Classes:
         kind = getattr(self.config, "problem_type", None)
@@ -256,8 +234,8 @@ class PretrainedModel(Pretrained):
         if self._network is None:
             self._load()
         # On a GPU, convolutions would be rounded to 10 bits and might differ from run to run.
-        exact = self._torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
-        with self._torch.inference_mode(), exact:
+        exact = self.torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+        with self.torch.inference_mode(), exact:
             ready = {key: value.to(self.device) for key, value in self._prepare(inputs).items()}
             logits = self._network(**ready).logits
         return np.asarray(logits.double().cpu().numpy(), dtype=np.float64).reshape(len(inputs), -1)
@@ -281,11 +259,7 @@ class PretrainedModel(Pretrained):
     def _tokens(self) -> Any:
         tokenizer = self._tokenizer()
         longest = self.max_length or self._longest(tokenizer, _LONGEST)
-
-        def prepare(texts: list[str]) -> Any:
-            return tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
-
-        return prepare
+        return partial(tokenizer, padding=True, truncation=True, max_length=longest, return_tensors="pt")
 
     def _pixels(self) -> Any:
         # Pillow resizes the same way everywhere; torchvision need not be installed.
@@ -301,16 +275,12 @@ class CausalModel(Pretrained):
     """A model of the next token."""
 
     def __init__(self, model: str | os.PathLike[str], revision: str | None, device: str | None) -> None:
-        super().__init__(model, revision, device)
-        self.torch = self._torch
+        super().__init__(model, revision, device, {"kind": "language model"})
         self.tokenizer = self._tokenizer()
         self.window = min(self._longest(self.tokenizer, _WINDOW), _WINDOW)
         self.classes = int(self.config.get_text_config().vocab_size)
         self.special = frozenset(map(int, self.tokenizer.all_special_ids))
         self._head: Any = None
-
-    def kind_of_run(self) -> dict[str, Any]:
-        return {"kind": "language model"}
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of a text, with those that the tokenizer puts around it."""
@@ -333,7 +303,7 @@ class CausalModel(Pretrained):
         return outputs.last_hidden_state, self._head
 
     def _load(self) -> None:
-        dtype = self._torch.bfloat16 if self.device.type == "cuda" else self._torch.float32
+        dtype = self.torch.bfloat16 if self.device.type == "cuda" else self.torch.float32
         with self._reading():
             network = self._transformers.AutoModelForCausalLM.from_pretrained(
                 self._source, config=self.config, dtype=dtype, **self._load_options
@@ -347,13 +317,13 @@ class CausalModel(Pretrained):
         Some models scale or bend their logits after it.
         """
         head = self._network.get_output_embeddings()
-        if not isinstance(head, self._torch.nn.Linear) or self._network.base_model is self._network:
+        if not isinstance(head, self.torch.nn.Linear) or self._network.base_model is self._network:
             return None
-        tokens = self._torch.arange(8, device=self.device)[None] % self.classes
-        with self._torch.inference_mode():
+        tokens = self.torch.arange(8, device=self.device)[None] % self.classes
+        with self.torch.inference_mode():
             expected = self._network(input_ids=tokens, use_cache=False).logits
             logits = head(self._network.base_model(input_ids=tokens, use_cache=False).last_hidden_state)
-        return head if self._torch.equal(logits, expected.to(logits.dtype)) else None
+        return head if self.torch.equal(logits, expected.to(logits.dtype)) else None
 
 
 def _digest(folder: Path) -> str:

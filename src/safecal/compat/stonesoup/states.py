@@ -55,11 +55,6 @@ def _angles(*vectors: Any) -> set[int]:
     return angles
 
 
-def _lower(root: FloatArray) -> FloatArray:
-    """Return the lower factor of ``W W^T`` for any square root ``W``, without squaring its condition number."""
-    return marginal_factor(root, tuple(range(len(root))))
-
-
 def _refused(state: Any, why: str) -> InputError:
     hint = "Gaussian states (also square-root and information form), mixtures, particles and ensembles can be scored."
     return fail(
@@ -71,18 +66,7 @@ def _refused(state: Any, why: str) -> InputError:
 class States:
     """Pairs of truth and estimate, taken in one at a time; only what is needed to score them is kept.
 
-    Parameters
-    ----------
-    mapping : sequence of int or None
-        Components of the estimates that matter; None for all.
-    truth_mapping : sequence of int or None
-        The components of the truths that correspond to them; None for the same.
-    method : {"moments", "neighbours"}
-        How particles are scored.
-    draws : int
-        Draws for each mixture.
-    rng : numpy.random.Generator
-        Where draws come from.
+    `ECDMetric` describes the options: ``method`` is how particles are scored.
     """
 
     def __init__(
@@ -97,9 +81,6 @@ class States:
         self.truth_mapping = self.mapping if truth_mapping is None else tuple(int(i) for i in truth_mapping)
         self.method, self.draws, self.rng = method, draws, rng
         self._rows: list[_Row] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def add(self, truth: Any, state: Any, where: str) -> None:
         """Take in a truth and its estimate; ``where`` names them in errors."""
@@ -143,7 +124,9 @@ class States:
         if isinstance(state, KernelParticleState):
             raise _refused(state, "its particles are a kernel mean embedding, not draws from a density")
         if isinstance(state, SqrtGaussianState):
-            return "chol", _vector(state.mean), _lower(np.asarray(state.sqrt_covar, dtype=np.float64)), None
+            # Any square root will do: its lower factor is found without squaring the condition number.
+            root = np.asarray(state.sqrt_covar, dtype=np.float64)
+            return "chol", _vector(state.mean), marginal_factor(root, tuple(range(len(root)))), None
         if isinstance(state, InformationState):
             precision = np.asarray(state.precision, dtype=np.float64)
             return "precision", _vector(np.linalg.solve(precision, _vector(state.state_vector))), precision, None
@@ -174,28 +157,27 @@ class States:
         return self._joined(self._rows)
 
     def _joined(self, rows: list[_Row]) -> Predictions:
-        keys = [(row.kind, len(row.mean), row.angles) for row in rows]
-        distinct = list(dict.fromkeys(keys))
-        parts = [(index := np.flatnonzero([k == key for k in keys]), self._part([rows[i] for i in index], key))
-                 for key in distinct]  # fmt: skip
+        places: dict[Any, list[int]] = {}
+        for i, row in enumerate(rows):
+            places.setdefault((row.kind, len(row.mean), row.angles), []).append(i)
+        parts = [self._part([rows[i] for i in index], *key) for key, index in places.items()]
         if len(parts) == 1:
-            return parts[0][1]
-        dimensions = {part.dimension for _, part in parts}
+            return parts[0]
+        dimensions = {part.dimension for part in parts}
         if len(dimensions) > 1:
             got = f"states of {' and '.join(map(str, sorted(dimensions)))} components"
             hint = "name the components that matter: `mapping=`."
             raise fail(ShapeError, "tracks", "must hold states of one dimension", got=got, hint=hint)
-        scored = Scored.concatenate([_bare(part.score()) for _, part in parts])
-        back = np.argsort(np.concatenate([index for index, _ in parts]))
+        scored = Scored.concatenate([_bare(part.score()) for part in parts])
+        back = np.argsort(np.concatenate(list(places.values())))
         return _density(scored, back, dimensions.pop())
 
-    def _part(self, rows: list[_Row], key: tuple[str, int, tuple[int, ...]]) -> Predictions:
-        kind, _, angles = key
+    def _part(self, rows: list[_Row], kind: str, size: int, angles: tuple[int, ...]) -> Predictions:
         x = np.stack([row.truth for row in rows])
         options: dict[str, Any] = {"mapping": self.mapping, "angles": angles}
         if kind == "neighbours":
             scored = Scored.concatenate([row.extra for row in rows])
-            return _density(scored, np.arange(len(rows)), x.shape[1] if self.mapping is None else len(self.mapping))
+            return _density(scored, np.arange(len(rows)), size if self.mapping is None else len(self.mapping))
         try:
             if kind == "mixture":
                 weight, mean, cov = _padded([row.extra for row in rows])

@@ -8,27 +8,9 @@ from typing import Any, final
 from ..._checks.columns import choice, whole_number
 from ..._sums.splits import Bins
 from ...engines.torch.sums import METRICS
-from .state import Calibration, binary_rows, class_rows
+from .state import Calibration
 
 __all__ = ["BinaryCalibration", "BinaryECD", "MulticlassCalibration", "MulticlassECD"]
-
-
-class _Binary(Calibration):
-    family = "bernoulli"
-
-    def __init__(
-        self,
-        *,
-        from_logits: bool,
-        bins: int | Bins = 10,
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(bins, from_logits, 2, ignore_index, validate_args, **kwargs)
-
-    def _rows(self, preds: Any, target: Any) -> tuple[Any, Any]:
-        return binary_rows(preds, target)
 
 
 class _Multiclass(Calibration):
@@ -44,15 +26,14 @@ class _Multiclass(Calibration):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        classes = whole_number(num_classes, "num_classes", 2)
-        super().__init__(bins, from_logits, classes, ignore_index, validate_args, **kwargs)
-
-    def _rows(self, preds: Any, target: Any) -> tuple[Any, Any]:
-        return class_rows(preds, target, self.classes)
+        self.classes = whole_number(num_classes, "num_classes", 2)
+        super().__init__(
+            from_logits=from_logits, bins=bins, ignore_index=ignore_index, validate_args=validate_args, **kwargs
+        )
 
 
 @final
-class BinaryECD(_Binary):
+class BinaryECD(Calibration):
     """ECD of two classes in nats: above 0 over-confident, below 0 under-confident, 0 as surprised as it said.
 
     It is no proper score: a model that says nothing scores 0. Log NLL beside it, or use `BinaryCalibration`.
@@ -87,7 +68,7 @@ class BinaryECD(_Binary):
 
 
 @final
-class BinaryCalibration(_Binary):
+class BinaryCalibration(Calibration):
     """Every metric of two classes: a dictionary of ECD, NLL, ECE, ESCE, Brier score and accuracy.
 
     ECD is in nats, above 0 over-confident; ESCE is observed minus predicted. NLL, ECE and Brier are better when small.

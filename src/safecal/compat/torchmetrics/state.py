@@ -1,12 +1,11 @@
 """The base of the metrics: what `update` refuses, states of float64 sums, and the types of safecal read off them."""
 
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
 
-from ..._checks.classes import row_tolerance
+from ..._checks.class_columns import row_tolerance
 from ..._checks.columns import spelled
 from ..._checks.message import fail, show
 from ..._optional import require
@@ -43,7 +42,7 @@ from ...errors import (
 from ...judge.evaluation import Evaluation
 from ...options import LimitOptions, Limits
 
-__all__ = ["Calibration", "binary_rows", "class_rows", "refuse"]
+__all__ = ["Calibration"]
 
 try:
     from torchmetrics import Metric
@@ -57,13 +56,14 @@ except ImportError:
 
 
 class Calibration(Metric):  # type: ignore[misc]
-    """Sums of rows in float64 states; derived classes say which rows, and what `compute` returns."""
+    """Sums of rows in float64 states; derived classes say of which family, and what `compute` returns."""
 
     is_differentiable = False
     higher_is_better = None
     full_state_update = False
 
-    family: str
+    family = "bernoulli"
+    classes = 2
     only: str | None = None  # the one metric to compute
     sums: Any
     _defaults: dict[str, Any]
@@ -71,11 +71,11 @@ class Calibration(Metric):  # type: ignore[misc]
 
     def __init__(
         self,
-        bins: int | Bins,
+        *,
         from_logits: bool,
-        classes: int,
-        ignore_index: int | None,
-        validate_args: bool,
+        bins: int | Bins = 10,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -88,17 +88,12 @@ class Calibration(Metric):  # type: ignore[misc]
         if self.bins.edges[0] > 0.0 or self.bins.edges[-1] < 1.0:
             got = f"{self.bins.edges[0]:.6g} to {self.bins.edges[-1]:.6g}"
             raise fail(BinsError, "bins", "must cover every probability, 0 to 1", got=got)
-        self.from_logits, self.classes = from_logits, classes
-        self.ignore_index, self.validate_args = ignore_index, validate_args
+        self.from_logits, self.ignore_index, self.validate_args = from_logits, ignore_index, validate_args
         torch = load_torch()
         home = _home(torch, self.device)
         self._rulers = Rulers.of(self.bins.edges, home)
         for name, shape in state_shapes(self.family, len(self.bins), self.classes).items():
             self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=home), dist_reduce_fx="sum")
-
-    @abstractmethod
-    def _rows(self, preds: Any, target: Any) -> tuple[Any, Any]:
-        """Check what can be told without looking at values, and return rows."""
 
     def update(self, preds: Any, target: Any) -> None:
         """Add a batch.
@@ -111,7 +106,8 @@ class Calibration(Metric):  # type: ignore[misc]
             What happened.
         """
         torch = load_torch()
-        values, y = self._rows(preds, target)
+        binary = self.family == "bernoulli"
+        values, y = _binary_rows(preds, target) if binary else _class_rows(preds, target, self.classes)
         score, step = FORMS[self.family, self.from_logits], rows_at_once(values)
         states, faults = self._states(), []
         for begin in range(0, len(values), step):
@@ -124,7 +120,7 @@ class Calibration(Metric):  # type: ignore[misc]
             faults.append(columns.excess.isnan() & counted)
             states = {name: states[name] + new for name, new in add_rows(columns, counted, self._rulers).items()}
         if self.validate_args and faults and bool((bad := torch.cat(faults)).any()):
-            raise refuse(bad, values, y, self.classes, self.from_logits)
+            raise _refusal(bad, values, y, self.classes, self.from_logits)
         self._set_states(states)
 
     def compute(self) -> Any:
@@ -295,7 +291,7 @@ def _tensors(preds: Any, target: Any) -> None:
         raise fail(InputError, "target", "must be on the device of `preds`", got=got, hint=hint)
 
 
-def binary_rows(preds: Any, target: Any) -> tuple[Any, Any]:
+def _binary_rows(preds: Any, target: Any) -> tuple[Any, Any]:
     """Return predictions and labels as one column each; they may have any shape that they share."""
     _tensors(preds, target)
     if preds.shape != target.shape:
@@ -305,7 +301,7 @@ def binary_rows(preds: Any, target: Any) -> tuple[Any, Any]:
     return preds.detach().reshape(-1), target.reshape(-1) if target.is_floating_point() else target.reshape(-1).long()
 
 
-def class_rows(preds: Any, target: Any, classes: int) -> tuple[Any, Any]:
+def _class_rows(preds: Any, target: Any, classes: int) -> tuple[Any, Any]:
     """Return (n, K) predictions and n labels from (N, K, ...) and (N, ...)."""
     _tensors(preds, target)
     if target.is_floating_point():
@@ -323,7 +319,7 @@ def class_rows(preds: Any, target: Any, classes: int) -> tuple[Any, Any]:
     return preds.detach().movedim(1, -1).reshape(-1, classes), target.reshape(-1).long()
 
 
-def refuse(bad: Any, values: Any, y: Any, classes: int, from_logits: bool) -> InputError:
+def _refusal(bad: Any, values: Any, y: Any, classes: int, from_logits: bool) -> InputError:
     """Return the error for the first row without an answer; ``bad`` tells which rows have none."""
     first = int(bad.int().argmax())
     count = (int(bad.sum()), len(bad))

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from ..._checks.classes import probabilities, real_logits
+from ..._checks.classes import binary_outcomes, probabilities, real_logits
 from ..._checks.columns import cluster_codes, weights
-from ..._checks.labels import binary_outcomes
 from ..._checks.message import fail, phrase
 from ..._checks.states import spread_column, state_columns
 from ..._types import AnyArray

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from ..._checks.classes import row_tolerance
+from ..._checks.class_columns import row_tolerance
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
 from ..._sums.causes import MOST_CLASSES, ClassSums
 from ..._sums.cells import Cells

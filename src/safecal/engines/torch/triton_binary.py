@@ -1,6 +1,6 @@
 """Triton, where it is installed, and row formulas of two outcomes as its kernels: each number is read once.
 
-In the notation of `_kernels/bernoulli.py`: the smaller probability ``m``, the larger ``M``, the log-odds ``L`` of the
+In the notation of `_kernels/classes.py`: the smaller probability ``m``, the larger ``M``, the log-odds ``L`` of the
 larger, and ``c = -log M``. Rows are worked on in float32; sums leave the registers of a thread in float64.
 This module stays importable without Triton, which `AVAILABLE` tells.
 """

@@ -1,4 +1,11 @@
-"""K outcomes: all of them, or of very many the most likely ones and the one that happened."""
+"""Classes: two outcomes; K of them; or of very many the most likely ones and the one that happened.
+
+Of two outcomes everything is written in the smaller probability ``m``, the larger ``M = 1 - m``, the log-odds of the
+larger ``L = log(M / m) >= 0`` and ``c = -log M >= 0``. Then no formula subtracts two nearly equal numbers:
+
+    entropy = m L + c        surprisal = c, or L + c when the less likely outcome happened
+    excess = -m L, or M L    varentropy = m M L^2        third cumulant = m M (M - m) L^3
+"""
 
 from typing import NamedTuple
 
@@ -8,19 +15,101 @@ from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from . import compiled
 from .compiled import available, class_scores, floats
 
-__all__ = [
-    "EntropyEnds",
-    "Gaps",
-    "ClassScores",
-    "Shown",
-    "bounds",
-    "cumulants",
-    "from_logits",
-    "from_probabilities",
-    "gap_moments",
-]
+_TINY = 1e-300  # below it, |2p - 1| / m could overflow
+
+
+class Odds(NamedTuple):
+    """A two-outcome prediction, as its unordered pair of probabilities."""
+
+    m: FloatArray
+    M: FloatArray
+    L: FloatArray  # 0 where m is 0: there the less likely outcome is impossible and every product with L is 0
+    c: FloatArray
+    contrast: FloatArray  # M - m
+
+
+class BinaryScores(NamedTuple):
+    """Per-row numbers, in nats."""
+
+    excess: FloatArray
+    varentropy: FloatArray
+    third_cumulant: FloatArray
+    surprisal: FloatArray
+    entropy: FloatArray
+    brier: FloatArray
+
+
+def odds_of_probability(p: FloatArray) -> Odds:
+    """Return the odds of probabilities in [0, 1]."""
+    q = 1.0 - p
+    m, M = np.minimum(p, q), np.maximum(p, q)
+    contrast = np.abs(2.0 * p - 1.0)
+    smallest = m.min(initial=1.0)
+    if smallest >= _TINY:
+        L = np.log1p(contrast / m)
+    else:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # -0.0 is a probability, too
+            L = np.where(m < _TINY, -np.log(m), np.log1p(contrast / m))
+        L[m == 0.0] = 0.0
+    return Odds(m, M, L, -np.log1p(-m), contrast)
+
+
+def odds_of_logit(logit: FloatArray) -> Odds:
+    """Return the odds of log-odds, infinite ones included."""
+    L = np.abs(logit)
+    t = np.exp(-L)
+    M = 1.0 / (1.0 + t)
+    contrast = -np.expm1(-L) * M
+    L = np.where(np.isinf(L), 0.0, L)
+    return Odds(t * M, M, L, np.log1p(t), contrast)
+
+
+def binary_scores(odds: Odds, agree: BoolArray, certain: BoolArray | None) -> BinaryScores:
+    """Return the per-row numbers.
+
+    ``agree`` is True where the more likely outcome happened; ``certain`` is True where the less likely outcome has
+    probability 0 (None: nowhere). Where it happened nevertheless, surprisal and excess are +inf.
+    """
+    m, M, L, c, contrast = odds
+    residual = np.where(agree, -m, M)
+    mL = m * L
+    varentropy = mL * L * M
+    excess = residual * L
+    surprisal = np.where(agree, c, L + c)
+    if certain is not None:
+        impossible = certain & ~agree
+        excess[impossible] = np.inf
+        surprisal[impossible] = np.inf
+    return BinaryScores(excess, varentropy, varentropy * L * contrast, surprisal, mL + c, residual * residual)
+
+
+def binary_log_partition(odds: Odds, beta: float) -> FloatArray:
+    """Return ``A(beta) = log(p^beta + q^beta)`` alone."""
+    x = beta * odds.L
+    value = np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0.0) - beta * odds.c
+    certain = (odds.m == 0.0) & (odds.L == 0.0)
+    return np.where(certain, 0.0, value) if certain.any() else value
+
+
+def binary_cumulants(odds: Odds, beta: AnyArray | float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return ``A(beta) = log(p^beta + q^beta)`` and its first three derivatives."""
+    L, c = odds.L, odds.c
+    x = beta * L
+    t = np.exp(-np.abs(x))
+    share = 1.0 / (1.0 + t)
+    w = np.where(x > 0.0, t * share, share)  # the tempered probability of the less likely outcome
+    value = np.log1p(t) + np.maximum(-x, 0.0) - beta * c
+    certain = (odds.m == 0.0) & (L == 0.0)
+    if certain.any():
+        value = np.where(certain, 0.0, value)
+    Lw = L * w
+    spread = Lw * (L * (1.0 - w))  # in this order, because L * L may overflow where w is 0
+    return value, -c - Lw, spread, -L * spread * (1.0 - 2.0 * w)
+
 
 _LARGEST_GAP = 1e18  # nats: a gap whose third power is a float; such a class has no weight
+
+
 _BLOCK = 1 << 16  # elements that fit into a cache
 
 
@@ -38,7 +127,7 @@ class ClassScores(NamedTuple):
     nodes: FloatArray | None = None  # as `node_rows` gives them, where they were asked for and the kernel is there
 
 
-def _rows(columns: FloatArray, top: IndexArray, nodes: FloatArray | None) -> ClassScores:
+def _scores(columns: FloatArray, top: IndexArray, nodes: FloatArray | None) -> ClassScores:
     excess, varentropy, third, surprisal, entropy, brier, confidence = columns
     return ClassScores(excess, varentropy, third, surprisal, entropy, brier, confidence, top, nodes)
 
@@ -48,7 +137,7 @@ def from_probabilities(p: AnyArray, y: IndexArray, nodes: bool = False) -> Class
     scored = class_scores(floats(p), y, logits=False, nodes=nodes) if available() else None
     if scored is None:
         return _from_probabilities(np.ascontiguousarray(p, dtype=np.float64), y)
-    return _rows(*scored)
+    return _scores(*scored)
 
 
 def _from_probabilities(p: FloatArray, y: IndexArray) -> ClassScores:
@@ -84,7 +173,7 @@ def from_logits(z: AnyArray, y: IndexArray, infinite: bool, nodes: bool = False)
     scored = class_scores(floats(z), y, logits=True, nodes=nodes) if available() else None
     if scored is None:
         return _from_logits(np.ascontiguousarray(z, dtype=np.float64), y, infinite)
-    return _rows(*scored)
+    return _scores(*scored)
 
 
 def _from_logits(z: FloatArray, y: IndexArray, infinite: bool) -> ClassScores:
