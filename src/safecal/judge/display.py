@@ -17,7 +17,7 @@ from ..inference.forecasts import Forecast, Vector
 from ..inference.mistakes import Mistakes, mistakes_text
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
-from .places import Place, place_rows, short_name
+from .places import Place, place_rows
 from .reliability import Reliability
 from .verdict import Verdict, direction
 
@@ -111,7 +111,7 @@ def _align(rows: Sequence[Sequence[str]]) -> list[str]:
 def table_text(table: Table) -> str:
     """Return a table as aligned text."""
     header, body, last = _table_cells(table)
-    lines = _align([[short_name(row[0], _NAME), *row[1:]] for row in [header, *body, last]])
+    lines = _align([[_short(row[0]), *row[1:]] for row in [header, *body, last]])
     rule = "-" * len(lines[0])
     note = _empty_bins(table)
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1], *([note] if note else [])])
@@ -130,6 +130,11 @@ def _escaped(text: str) -> str:
     return escape(visible(text))
 
 
+def _short(name: str, most: int = _NAME) -> str:
+    name = visible(name)
+    return name if len(name) <= most else name[: most - 3] + "..."
+
+
 def _places_text(places: Sequence[Place], weight: float) -> list[str]:
     """Return the places as a table of few columns."""
     if not places:
@@ -140,7 +145,7 @@ def _places_text(places: Sequence[Place], weight: float) -> list[str]:
     marks = [" ?" if cells["finding"] == "suspected" else "" for cells in rows]
     numbers = [heads, *([cells[name] for name in names] for cells in rows)]
     room = min(_NAME, _WIDTH - 2 - sum(2 + max(map(len, column)) for column in zip(*numbers, strict=True)))
-    labels = ["where", *(short_name(cells["place"], room) + mark for cells, mark in zip(rows, marks, strict=True))]
+    labels = ["where", *(_short(cells["place"], room) + mark for cells, mark in zip(rows, marks, strict=True))]
     lines = _align([[label, *row] for label, row in zip(labels, numbers, strict=True)])
     more = len(places) - _PLACES
     notes = [f"and in {more} more place{'' if more == 1 else 's'}"] if more > 0 else []
@@ -239,7 +244,7 @@ def class_rows(shifts: ClassShifts | None) -> list[Metric]:
     if worst is None:
         return []
     ends = f"{worst.ratio.low:.3g} to {worst.ratio.high:.3g}"
-    meaning = f"times as often as predicted: class {short_name(worst.name, _NAME)} ({ends})"
+    meaning = f"times as often as predicted: class {_short(worst.name)} ({ends})"
     return [("by class", number(worst.ratio.value), meaning)]
 
 

@@ -13,7 +13,7 @@ from ..errors import visible
 from ..inference.mistakes import mistakes_text
 from ..inference.results import Interval
 
-__all__ = ["Place", "brief_range", "degree_of", "in_sentence", "place_rows", "range_ends", "short_name", "spread_times"]
+__all__ = ["Place", "brief_range", "degree_of", "in_sentence", "place_rows", "range_ends", "spread_times"]
 
 _COLUMNS = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # of a table
 _NUMBERS = ("share", "predicted", "observed", "limit", "seen", "announced", "low", "high")
@@ -215,15 +215,10 @@ def degree_of(low: FloatArray, above_zero: BoolArray, value: FloatArray, limit: 
         return np.where(low > limit, 2, np.where(above_zero & (value > limit), 1, 0))
 
 
-def short_name(name: str, most: int) -> str:
-    """Return a name that is printable, on one line, and not too long."""
-    text = visible(name)
-    return text if len(text) <= most else text[: most - 3] + "..."
-
-
 def in_sentence(name: str) -> str:
-    """Return a name as a sentence can hold it."""
-    return short_name(name.replace("`", "'"), 40)
+    """Return a name as a sentence can hold it: printable, on one line, not too long."""
+    text = visible(name).replace("`", "'")
+    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def _in_percent(share: float) -> str:
