@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._optional import show_versions
-    from ._sums.histogram import Histogram
-    from ._sums.scored import Scored
+    from ._sums.scored import Histogram, Scored
     from ._sums.splits import Bins
     from ._sums.summary import Summary
     from ._sums.table import Table
@@ -26,11 +25,10 @@ if TYPE_CHECKING:
     from .families.mixtures import gaussian_mixture, particles
     from .families.poses import poses
     from .families.predictions import Predictions
-    from .inference.bounds import implied_temperature
-    from .inference.calibration import calibration_test
+    from .inference.bounds import Mistakes
+    from .inference.calibration import calibration_test, implied_temperature
     from .inference.cox import Cox
     from .inference.local import Local, Range
-    from .inference.mistakes import Mistakes
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
     from .judge import evaluate
@@ -70,11 +68,11 @@ _HOMES = {
     "Difference": "judge.comparison",
     "Evaluation": "judge.evaluation",
     "GroupVerdict": "judge.groups",
-    "Histogram": "_sums.histogram",
+    "Histogram": "_sums.scored",
     "Interval": "inference.results",
     "Limits": "options",
     "Local": "inference.local",
-    "Mistakes": "inference.mistakes",
+    "Mistakes": "inference.bounds",
     "Place": "judge.places",
     "Predictions": "families.predictions",
     "Range": "inference.local",
@@ -111,7 +109,7 @@ _HOMES = {
     "find_slices": "slices",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixtures",
-    "implied_temperature": "inference.bounds",
+    "implied_temperature": "inference.calibration",
     "intervals": "families.forecasts",
     "nees": "metrics",
     "nll": "metrics",

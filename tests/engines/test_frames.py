@@ -15,7 +15,7 @@ from safecal import Bins, Evaluation, Limits, Summary
 from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
 from safecal._sums import tally as tally_module
 from safecal._sums.cells import Cells, WeightedCells
-from safecal._sums.histogram import _cell_numbers
+from safecal._sums.scored import _cell_numbers
 from safecal._sums.splits import Plan
 from safecal._sums.tally import Tally
 from safecal.engines.batches import evaluate_batches

@@ -11,8 +11,8 @@ import safecal
 from safecal import Predictions
 from safecal._sums.tally import Tally
 from safecal.inference.bounds import Bounds, inverse
-from safecal.inference.law import Law, normal_score
-from safecal.inference.sum_bounds import interval_from_sums, undo_hall
+from safecal.inference.law import Law, normal_score, undo_hall
+from safecal.inference.sum_bounds import interval_from_sums
 
 
 def _bounds(predictions: Predictions, weight: np.ndarray | None = None) -> Bounds:

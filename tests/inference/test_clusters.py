@@ -16,8 +16,7 @@ from safecal._sums.tally import Tally
 from safecal.inference.bounds import Bounds, clusters_needed
 from safecal.inference.clustered import ClusteredLaw, Rarity
 from safecal.inference.local import Local
-from safecal.inference.mistakes import clustered_ratios
-from safecal.inference.sum_bounds import clustered_bounds
+from safecal.inference.sum_bounds import clustered_bounds, clustered_ratios
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))
 

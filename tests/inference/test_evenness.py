@@ -11,9 +11,8 @@ from scipy import special
 import safecal
 from safecal import Evaluation, Local, Predictions, Tally
 from safecal._sums.summary import COLUMN
-from safecal.inference.evenness import GroupEvenness
-from safecal.inference.ranges import Evenness
-from safecal.inference.tails import pearson3
+from safecal.inference.law import pearson3
+from safecal.inference.ranges import Evenness, GroupEvenness
 
 Draw = Callable[[np.random.Generator, int], Predictions]
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import safecal
+from safecal.inference.law import lugannani_rice, normal, pearson3
 from safecal.inference.sum_bounds import interval_from_sums
-from safecal.inference.tails import lugannani_rice, normal, pearson3, pearson3_quantile
+from safecal.inference.tails import pearson3_quantile
 
 
 def _gamma_tails(shape: float, value: float) -> tuple[float, float]:

@@ -17,8 +17,7 @@ from safecal._sums.tally import Tally
 from safecal.errors import UnavailableError
 from safecal.inference.bounds import Bounds
 from safecal.inference.local import Local
-from safecal.inference.mistakes import clustered_ratios
-from safecal.inference.sum_bounds import bounds_by_key, clustered_bounds
+from safecal.inference.sum_bounds import bounds_by_key, clustered_bounds, clustered_ratios
 from safecal.judge.decision import range_places
 
 pytestmark = [pytest.mark.proof, pytest.mark.no_cover]  # the same lines many times over

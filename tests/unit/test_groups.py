@@ -11,7 +11,7 @@ from scipy import special
 
 import safecal
 from safecal import Evaluation, Tally
-from safecal._sums.by_column import tallies_by_column
+from safecal._sums.tally_parts import tallies_by_column
 from safecal.errors import OptionError, TruthError
 from safecal.judge.groups import judge_groups
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE

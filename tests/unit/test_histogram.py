@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import safecal
 from safecal import Histogram, Scored
-from safecal._sums.histogram import CELLS, counted
+from safecal._sums.scored import CELLS, counted
 
 
 def _of(excess: np.ndarray, weight: np.ndarray | None = None) -> Histogram:

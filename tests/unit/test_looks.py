@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal._sums.looks import Look, decide
+from safecal._sums.tally_parts import Look, decide
 from safecal.errors import DocumentError, MergeError
 from safecal.families.family import Partition
 from safecal.families.gaussian import Gaussian

@@ -42,7 +42,7 @@ Py_ssize_t safecal_two_points(const double *moments, Py_ssize_t sets, Py_ssize_t
     return two;
 }
 
-/* What eight points add to the sums of their place: see `ordered.py`. Whether they are wrong, and positive, is 0 or 1. */
+/* What eight points add to the sums of their place: see `order_of_cells`. Whether they are wrong, and positive, is 0 or 1. */
 INLINE void columns_of(const double *restrict L, const double *restrict n, const double *restrict wrong,
                        const double *restrict positive, double out[POINT_SUMS][SOME], Py_ssize_t at)
 {

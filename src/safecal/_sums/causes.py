@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -10,18 +10,12 @@ from .. import documents
 from .._types import FloatArray, IndexArray
 from ..errors import visible
 from .scored import ArraySums
-from .summary import CLOSE
+from .summary import CLOSE, as_numbers
 
 __all__ = [
-    "LENGTHS",
-    "MOST_CLASSES",
-    "MOST_DIRECTIONS",
-    "AxisSums",
-    "ClassSums",
-    "DirectionColumns",
-    "DirectionSums",
+    "LENGTHS", "MOST_CLASSES", "MOST_DIRECTIONS", "AxisSums", "ClassSums", "DirectionColumns", "DirectionSums",
     "axis_name",
-]
+]  # fmt: skip
 
 _VANISHES = 1e-150  # an error whose square is no float
 _OF_AXIS = 4  # w, w**2, w u, w u**2
@@ -42,6 +36,8 @@ class AxisSums(ArraySums):
     sums : ndarray of shape (d, 4)
         For each axis the sums of ``w``, ``w**2``, ``w`` times the error, and ``w`` times its square.
     """
+
+    kind: ClassVar[str] = "axes"
 
     sums: FloatArray
 
@@ -78,13 +74,13 @@ class AxisSums(ArraySums):
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        return documents.document("axes", {"sums": [[documents.number(x) for x in row] for row in self.sums.tolist()]})
+        return documents.document(self.kind, {"sums": as_numbers(self.sums)})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         row = documents.list_of(documents.between(infinite=True), _OF_AXIS, _OF_AXIS)
-        axes = cls._of_lists(documents.read("axes", document, {"sums": documents.list_of(row, 1)}))
+        axes = cls._of_lists(documents.read(cls.kind, document, {"sums": documents.list_of(row, 1)}))
         w, w2, u, u2 = axes.sums.T
         with np.errstate(all="ignore"):
             possible = (w >= 0.0) & (w2 >= 0.0) & (w2 <= w * w * CLOSE) & (u2 >= 0.0)
@@ -142,6 +138,8 @@ class DirectionSums(ArraySums):
     with the covariance, so they see a fault that turns with it: across the line of sight of a sensor, say.
     """
 
+    kind: ClassVar[str] = "direction_sums"
+
     sums: FloatArray
     matrices: FloatArray
     along: FloatArray
@@ -179,10 +177,6 @@ class DirectionSums(ArraySums):
         with np.errstate(all="ignore"):
             return np.asarray(self.matrices[_MATRICES.index(name)] / self.sums[0])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        return documents.document("direction_sums", self._lists())
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
@@ -192,7 +186,7 @@ class DirectionSums(ArraySums):
             "matrices": documents.list_of(documents.list_of(documents.list_of(number, 2, MOST_DIRECTIONS)), many, many),
             "along": documents.list_of(documents.list_of(documents.between(0.0), 2, 2), len(LENGTHS), len(LENGTHS)),
         }
-        fields = documents.read("direction_sums", document, readers)
+        fields = documents.read(cls.kind, document, readers)
         if len({len(line) for matrix in fields["matrices"] for line in (matrix, *matrix)}) != 1:
             documents.refuse("must have square `matrices` of one size")
         sums = cls._of_lists(fields)
@@ -234,6 +228,8 @@ class ClassSums(ArraySums):
         times its probability, and times whether it happened; with weights, the same with ``w**2``.
     """
 
+    kind: ClassVar[str] = "class_sums"
+
     sums: FloatArray
 
     @classmethod
@@ -274,10 +270,6 @@ class ClassSums(ArraySums):
         """How each class goes together with minus the excess, (M, K)."""
         return np.asarray(self.sums[:, :, -_EXTRA_COLUMNS])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        return documents.document("class_sums", self._lists())
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
@@ -285,7 +277,7 @@ class ClassSums(ArraySums):
             documents.between(-_LARGEST_SUM, _LARGEST_SUM), 2 + _EXTRA_COLUMNS, MOST_CLASSES + _EXTRA_COLUMNS
         )
         matrix = documents.list_of(row, 2, MOST_CLASSES)
-        fields = documents.read("class_sums", document, {"sums": documents.list_of(matrix, 1, 2)})
+        fields = documents.read(cls.kind, document, {"sums": documents.list_of(matrix, 1, 2)})
         sizes = {(len(part), len(row)) for part in fields["sums"] for row in part}
         classes, columns = next(iter(sizes))
         if len(sizes) > 1 or columns != classes + _EXTRA_COLUMNS:

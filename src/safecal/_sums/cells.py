@@ -14,7 +14,7 @@ from .. import documents
 from .._kernels.compiled import POINT_SUMS, point_sums, two_points
 from .._kernels.spectrum import CELLS, CENTRES, LOWEST, coarse_odds, point_columns
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
-from .summary import CLOSE, COLUMN, LIKE, ZERO, completed
+from .summary import CLOSE, COLUMN, LIKE, ZERO, added_rows, as_numbers, completed
 
 __all__ = ["Cells", "Order", "Points", "WeightedCells", "order_of_cells"]
 
@@ -69,8 +69,6 @@ class Cells:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Cells) and np.array_equal(self.moments, other.moments)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Cells({self.moments[..., 0].sum():.0f} rows in {int((self.moments[..., 0] > 0).sum())} cells)"
 
@@ -104,8 +102,9 @@ class Cells:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the cells that are not empty, by their number."""
         flat = self.moments.reshape(-1, 4)
-        used = np.flatnonzero(flat[:, 0]).tolist()
-        return documents.document("cells", {"cells": {str(k): _written(flat[k]) for k in used}})
+        used = np.flatnonzero(flat[:, 0])
+        cells = dict(zip(map(str, used.tolist()), as_numbers(flat[used]), strict=True))
+        return documents.document("cells", {"cells": cells})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -204,17 +203,12 @@ class WeightedCells:
         if not isinstance(other, WeightedCells):
             return NotImplemented
         keys, index = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        total = np.zeros((len(keys), 6))
-        with np.errstate(over="ignore"):  # as above
-            np.add.at(total, index, np.concatenate([self.moments, other.moments]))
-        return type(self)(keys, total)
+        return type(self)(keys, added_rows(np.concatenate([self.moments, other.moments]), index, len(keys)))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WeightedCells):
             return False
         return np.array_equal(self.keys, other.keys) and np.array_equal(self.moments, other.moments)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"WeightedCells({self.moments[:, 0].sum():.0f} rows in {len(self.keys)} cells)"
@@ -249,8 +243,8 @@ class WeightedCells:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        rows = zip(self.keys.tolist(), self.moments, strict=True)
-        return documents.document("weighted_cells", {"cells": {str(key): _written(row) for key, row in rows}})
+        cells = dict(zip(map(str, self.keys.tolist()), as_numbers(self.moments), strict=True))
+        return documents.document("weighted_cells", {"cells": cells})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -278,10 +272,6 @@ def _corners(keys: AnyArray) -> tuple[FloatArray, FloatArray]:
     cell, weight = keys // (4 * _W_CELLS), keys // 4 % _W_CELLS
     L = np.where(cell == 0, 0.0, ((cell + (_L_FIRST - 1)) << (52 - _L_BITS)).view(np.float64))
     return L, (weight << (52 - _W_BITS)).view(np.float64)
-
-
-def _written(row: FloatArray) -> list[float | str | None]:
-    return [documents.number(x) for x in row.tolist()]
 
 
 def _cell_reader(width: int) -> Callable[[Any], list[float]]:

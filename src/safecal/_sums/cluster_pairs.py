@@ -32,21 +32,9 @@ if TYPE_CHECKING:
     from ..families.predictions import Predictions
 
 __all__ = [
-    "MAX_CELL_PAIRS",
-    "MAX_PAIRS",
-    "PAIRS",
-    "CellPairs",
-    "Clustered",
-    "Clustering",
-    "PairBlocks",
-    "CellPairBlocks",
-    "OrderPairs",
-    "PairPart",
-    "Pairs",
-    "added_in_order",
-    "few_pairs",
-    "refuse_many",
-]
+    "MAX_PAIRS", "PAIRS", "CellPairBlocks", "CellPairs", "Clustered", "Clustering", "OrderPairs", "PairBlocks",
+    "PairPart", "Pairs", "added_in_order", "refuse_many",
+]  # fmt: skip
 
 PAIRS = (*BASE, *RARE)
 _WAITING = 1 << 18  # pairs of blocks that are not added up at once
@@ -123,8 +111,6 @@ class Pairs:
             return False
         places = np.array_equal(self.cluster, other.cluster) and np.array_equal(self.key, other.key)
         return places and np.array_equal(self.sums, other.sums, equal_nan=True)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Pairs({len(self)} of {len(self.clusters)} clusters and {len(self.keys)} keys)"
@@ -371,17 +357,13 @@ class Clustering:
 
     def pairs(self, keys: tuple[Hashable, ...]) -> Pairs:
         """Return the sums by cluster and group; ``keys`` are the names of the groups."""
-        return few_pairs(self._pairs.pairs(self.keys, keys))
+        pairs = self._pairs.pairs(self.keys, keys)
+        refuse_many(len(pairs))
+        return pairs
 
     def cell_pairs(self) -> CellPairs | None:
         """Return the sums by cluster and coarse cell of the predictions; None where there are none, or too many."""
         return self._cells.pairs(self.keys)
-
-
-def few_pairs(pairs: Pairs) -> Pairs:
-    """Refuse pairs that are too many to be held."""
-    refuse_many(len(pairs))
-    return pairs
 
 
 def refuse_many(count: int) -> None:

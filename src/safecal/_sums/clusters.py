@@ -13,22 +13,13 @@ import numpy as np
 from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import MergeError
-from .scored import Scored, merged
+from .scored import Scored, added, union
+from .summary import as_numbers
 
 __all__ = [
-    "BASE",
-    "COLUMNS",
-    "NEAR",
-    "RARE",
-    "BetaSums",
-    "Clusters",
-    "Near",
-    "added_by",
-    "base_columns",
-    "near_columns",
-    "rare_columns",
-    "sharp_sums",
-]
+    "BASE", "COLUMNS", "NEAR", "RARE", "BetaSums", "Clusters", "Near", "added_by", "base_columns", "near_columns",
+    "rare_columns", "sharp_sums",
+]  # fmt: skip
 
 NEAR = (0.5, 1.0, 2.0)  # inverse temperatures at which the sums of each cluster are kept
 
@@ -181,7 +172,8 @@ class Clusters:
                 "Hint: add up the tallies before you write them."
             )
         sharp = None if self.sharp is None or other.sharp is None else self.sharp + other.sharp
-        return type(self)(*merged(self.keys, self.sums, other.keys, other.sums), sharp)
+        together = union(self.keys, other.keys)
+        return type(self)(together[0], added(self.sums, other.sums, together), sharp)
 
     def __eq__(self, other: object) -> bool:
         """Compare the sums; names may be unknown."""
@@ -190,15 +182,13 @@ class Clusters:
         same = self.sharp is None or np.array_equal(self.sharp, np.asarray(other.sharp), equal_nan=True)
         return same and np.array_equal(self.sums, other.sums, equal_nan=True)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Clusters({len(self)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: the sums, without the names of the clusters, which may name people."""
-        sharp = None if self.sharp is None else _written(self.sharp)
-        return documents.document("clusters", {"sums": _written(self.sums), "sharp": sharp})
+        sharp = None if self.sharp is None else as_numbers(self.sharp)
+        return documents.document("clusters", {"sums": as_numbers(self.sums), "sharp": sharp})
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -212,7 +202,3 @@ class Clusters:
             if not (clusters.column(name) >= 0.0).all():
                 documents.refuse(f"must have sums of `{name}` of at least 0")
         return clusters
-
-
-def _written(sums: FloatArray) -> list[list[float | str | None]]:
-    return [[documents.number(x) for x in row] for row in sums.tolist()]

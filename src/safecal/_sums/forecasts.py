@@ -5,7 +5,7 @@ Beside that, scores and widths of a forecast of a number, correlations of one of
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -15,17 +15,9 @@ from .scored import ArraySums
 from .summary import CLOSE
 
 __all__ = [
-    "CELLS",
-    "LEVELS",
-    "MOST_AXES",
-    "DrawColumns",
-    "DrawSums",
-    "ForecastColumns",
-    "ForecastSums",
-    "VectorColumns",
-    "VectorSums",
-    "read_sums",
-]
+    "LEVELS", "MOST_AXES", "DrawColumns", "DrawSums", "ForecastColumns", "ForecastSums", "VectorColumns",
+    "VectorSums", "read_sums",
+]  # fmt: skip
 
 CELLS = 40  # of the probability integral transform: the ends of all intervals below lie between two of them
 LEVELS = (0.5, 0.8, 0.9, 0.95)  # of central intervals
@@ -78,7 +70,11 @@ class ForecastColumns:
 
     def summed(self, weight: FloatArray | None) -> "ForecastSums":
         """Sum rows."""
-        return ForecastSums.of(self, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = np.column_stack([self.crps, self.spread, self.error, self.error**2, self.widths, self.scores])
+        good = np.isfinite(values).all(axis=1)
+        w = np.ones(int(good.sum())) if weight is None else weight[good]
+        return ForecastSums(_ranks(self.transform[good], w), np.concatenate([[w.sum(), w @ w], w @ values[good]]))
 
 
 @final
@@ -94,18 +90,10 @@ class ForecastSums(ArraySums):
         Weight, its squares, CRPS, spread, error, its square; widths and scores of each level.
     """
 
+    kind: ClassVar[str] = "forecast_sums"
+
     ranks: FloatArray
     sums: FloatArray
-
-    @classmethod
-    def of(cls, columns: ForecastColumns, weight: FloatArray | None) -> Self:
-        """Sum rows."""
-        c = columns
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = np.column_stack([c.crps, c.spread, c.error, c.error**2, c.widths, c.scores])
-        good = np.isfinite(values).all(axis=1)
-        w = np.ones(int(good.sum())) if weight is None else weight[good]
-        return cls(_ranks(c.transform[good], w), np.concatenate([[w.sum(), w @ w], w @ values[good]]))
 
     def __repr__(self) -> str:
         return f"ForecastSums(crps={self.mean('crps'):.6g})"
@@ -126,16 +114,12 @@ class ForecastSums(ArraySums):
         outside = round(0.5 * (1.0 - level) * CELLS)
         return float(self.ranks[outside : CELLS - outside].sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        return documents.document("forecast_sums", self._lists())
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         size = len(_SUMS) + 2 * len(LEVELS)
         readers = {"ranks": _read_ranks, "sums": documents.list_of(documents.between(), size, size)}
-        sums = cls._of_lists(documents.read("forecast_sums", document, readers))
+        sums = cls._of_lists(documents.read(cls.kind, document, readers))
         _require_ranks(sums.ranks, sums.sums[0], sums.sums[1])
         return sums
 
@@ -164,7 +148,18 @@ class VectorColumns:
 
     def summed(self, weight: FloatArray | None) -> "VectorSums":
         """Sum rows."""
-        return VectorSums.of(self, weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            nees = np.vecdot(self.white, self.white)
+            good = (nees < _LARGEST_SQUARE) & (self.error * self.error < _LARGEST_SQUARE).all(axis=1)
+        w = np.ones(int(good.sum())) if weight is None else weight[good]
+        white, error = self.white[good], self.error[good]
+        factor = self.factor if len(self.factor) == 1 else self.factor[good]
+        by_row = w if len(factor) == len(w) else np.array([w.sum()])
+        stated = factor @ np.swapaxes(factor, 1, 2)
+        products = [(x * w[:, None]).T @ x for x in (white, error)]
+        means = [np.tensordot(by_row, x, axes=1) for x in (stated, stated * stated, factor)]
+        sums = np.array([w.sum(), w @ w, w @ (nees[good] ** 2)])
+        return VectorSums(_ranks(self.transform[good], w), sums, np.stack(products + means))
 
 
 @final
@@ -182,26 +177,11 @@ class VectorSums(ArraySums):
         Products of whitened errors, and of errors by axis; stated correlations, their squares, and their factor.
     """
 
+    kind: ClassVar[str] = "vector_sums"
+
     ranks: FloatArray
     sums: FloatArray
     matrices: FloatArray
-
-    @classmethod
-    def of(cls, columns: VectorColumns, weight: FloatArray | None) -> Self:
-        """Sum rows."""
-        c = columns
-        with np.errstate(over="ignore", invalid="ignore"):
-            nees = np.vecdot(c.white, c.white)
-            good = (nees < _LARGEST_SQUARE) & (c.error * c.error < _LARGEST_SQUARE).all(axis=1)
-        w = np.ones(int(good.sum())) if weight is None else weight[good]
-        white, error = c.white[good], c.error[good]
-        factor = c.factor if len(c.factor) == 1 else c.factor[good]
-        by_row = w if len(factor) == len(w) else np.array([w.sum()])
-        stated = factor @ np.swapaxes(factor, 1, 2)
-        products = [(x * w[:, None]).T @ x for x in (white, error)]
-        means = [np.tensordot(by_row, x, axes=1) for x in (stated, stated * stated, factor)]
-        sums = np.array([w.sum(), w @ w, w @ (nees[good] ** 2)])
-        return cls(_ranks(c.transform[good], w), sums, np.stack(products + means))
 
     def __repr__(self) -> str:
         return f"VectorSums({self.matrices.shape[1]} axes)"
@@ -215,10 +195,6 @@ class VectorSums(ArraySums):
         """Return the weight of the rows whose ellipsoid of a level holds the outcome."""
         return float(self.ranks[: round(level * CELLS)].sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document."""
-        return documents.document("vector_sums", self._lists())
-
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
@@ -228,7 +204,7 @@ class VectorSums(ArraySums):
             "sums": documents.list_of(documents.between(0.0), 3, 3),
             "matrices": documents.list_of(documents.list_of(line, 2, MOST_AXES), len(_MATRICES), len(_MATRICES)),
         }
-        fields = documents.read("vector_sums", document, readers)
+        fields = documents.read(cls.kind, document, readers)
         if len({len(line) for matrix in fields["matrices"] for line in (matrix, *matrix)}) != 1:
             documents.refuse("must have square `matrices` of one size")
         sums = cls._of_lists(fields)
@@ -267,7 +243,12 @@ class DrawColumns:
 
     def summed(self, weight: FloatArray | None) -> "DrawSums":
         """Sum rows."""
-        return DrawSums.of(self, weight)
+        good = (np.abs(self.distance) < _LARGEST_SQUARE).all(axis=0) & (self.own2 < _LARGEST_SQUARE).all(axis=0)
+        w = np.ones(int(good.sum())) if weight is None else weight[good]
+        a, b = self.distance[:, good], self.own[:, good]
+        distances = np.stack([x @ w for x in (a, b, a * a, b * b, a * b, self.own2[:, good])], axis=1)
+        axes = tuple(axis.summed(weight) for axis in self.axes)
+        return DrawSums(_ranks(self.transform[good], w), np.array([w.sum(), w @ w]), distances, axes)
 
 
 _OF_DRAWS = ("ranks", "sums", "distances")
@@ -296,17 +277,6 @@ class DrawSums:
     distances: FloatArray
     axes: tuple[ForecastSums, ...]
 
-    @classmethod
-    def of(cls, columns: DrawColumns, weight: FloatArray | None) -> Self:
-        """Sum rows."""
-        c = columns
-        good = (np.abs(c.distance) < _LARGEST_SQUARE).all(axis=0) & (c.own2 < _LARGEST_SQUARE).all(axis=0)
-        w = np.ones(int(good.sum())) if weight is None else weight[good]
-        a, b = c.distance[:, good], c.own[:, good]
-        distances = np.stack([x @ w for x in (a, b, a * a, b * b, a * b, c.own2[:, good])], axis=1)
-        axes = tuple(axis.summed(weight) for axis in c.axes)
-        return cls(_ranks(c.transform[good], w), np.array([w.sum(), w @ w]), distances, axes)
-
     def __add__(self, other: object) -> Self:
         if not isinstance(other, DrawSums):
             return NotImplemented
@@ -317,8 +287,6 @@ class DrawSums:
         if not isinstance(other, DrawSums) or self.axes != other.axes:
             return False
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _OF_DRAWS)
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"DrawSums({len(self.axes)} axes)"

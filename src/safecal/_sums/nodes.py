@@ -1,4 +1,8 @@
-"""Log-partitions: what a family says of its rows, and the spectrum of more than two outcomes, also by group."""
+"""What stands for rows of more than two outcomes beside their sums: log-partitions, and cells in their order.
+
+`Nodes` are sums of the log-partition at five temperatures, and `NodeTable` holds them by group. `Ordered` holds sums by
+cell of the predictions in their order, of which ranges are made. All of them merge with ``+``.
+"""
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
@@ -8,20 +12,30 @@ import numpy as np
 
 from .. import documents
 from .._kernels.compiled import column_sums
-from .._kernels.spectrum import NODES
+from .._kernels.spectrum import (
+    BY_CLASS,
+    CONFIDENCES,
+    NODES,
+    SPREADS,
+    coarse_confidences,
+    coarse_spreads,
+    confidence_ends,
+    spread_ends,
+)
 from .._types import AnyArray, FloatArray, IndexArray
-from .cells import Cells, WeightedCells
+from ..errors import MergeError
+from .cells import Cells, Order, WeightedCells
 from .clusters import NEAR, Near
 from .scored import Together, added, union
+from .summary import COLUMN, LIKE, OPTIONAL, ZERO, added_rows, as_numbers, completed, incoherent
 
-__all__ = [
-    "AT_NEAR", "PLAIN", "WEIGHTED", "Cumulants", "NodeTable", "Nodes", "Partition", "Spectral", "Spectrum", "node_sums",
-]  # fmt: skip
+__all__ = ["AT_NEAR", "Cumulants", "NodeTable", "Nodes", "Ordered", "Partition", "Spectral", "Spectrum", "node_sums"]
 
 AT_NEAR = [NODES.index(beta) for beta in NEAR]
 
-_PLAIN_FIELDS = ("surprises", "classes", "heaviest")
 _COLUMNS = 6  # w times R and its three derivatives; w**2 times the second, w**3 times the third
+PLAIN = 4 * len(NODES)  # of each node R and its three derivatives
+WEIGHTED = _COLUMNS * len(NODES) + 1  # of each node the six columns; w**2 of mistakes
 
 
 class Cumulants(NamedTuple):
@@ -83,18 +97,17 @@ class Nodes:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Nodes):
             return False
-        same = all(getattr(self, name) == getattr(other, name) for name in _PLAIN_FIELDS)
-        return same and np.array_equal(self.sums, other.sums, equal_nan=True)
-
-    __hash__ = None  # type: ignore[assignment]
+        return self._rest() == other._rest() and np.array_equal(self.sums, other.sums, equal_nan=True)
 
     def __repr__(self) -> str:
         return f"Nodes({self.surprises} surprises)"
 
+    def _rest(self) -> dict[str, Any]:
+        return {"surprises": self.surprises, "classes": self.classes, "heaviest": self.heaviest}
+
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        sums = [[documents.number(x) for x in row] for row in self.sums.tolist()]
-        return documents.document("nodes", {"sums": sums} | {name: getattr(self, name) for name in _PLAIN_FIELDS})
+        return documents.document("nodes", {"sums": as_numbers(self.sums)} | self._rest())
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -116,10 +129,6 @@ _FIELDS: dict[str, Any] = {
 
 #: What tests, temperatures and bounds need of the rows beside their sums.
 Spectrum = Cells | WeightedCells | Nodes
-
-
-PLAIN = 4 * len(NODES)  # of each node R and its three derivatives
-WEIGHTED = 6 * len(NODES) + 1  # w times those, w**2 times the second, w**3 times the third; w**2 of mistakes
 
 
 @final
@@ -197,15 +206,13 @@ class NodeTable:
             return False
         return np.array_equal(self.sums, other.sums, equal_nan=True)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"NodeTable({len(self)} keys)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document; keys keep their order."""
-        numbers = ([documents.number(x) for x in row] for row in self.sums.tolist())
-        rows = [{"key": documents.plain(key), "sums": sums} for key, sums in zip(self.keys, numbers, strict=True)]
+        numbered = zip(self.keys, as_numbers(self.sums), strict=True)
+        rows = [{"key": documents.plain(key), "sums": sums} for key, sums in numbered]
         return documents.document("node_table", {"rows": rows, "classes": self.classes})
 
     @classmethod
@@ -231,27 +238,10 @@ def node_sums(
     index: IndexArray,
     size: int,
 ) -> FloatArray:
-    """Sum rows by key, as `NodeTable` holds them.
+    """Sum rows by key, as `NodeTable` holds them, from an array of shape (5, 4, n), as `node_rows` gives it.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (5, 4, n)
-        As `node_rows` gives them.
-    possible : ndarray of shape (n,) or None
-        Weights, 0 for impossible rows; None where all are 1.
-    weight : ndarray of shape (n,) or None
-        The weights themselves, where there are some.
-    wrong : ndarray of shape (n,)
-        Whether the outcome was not the likeliest one.
-    index : ndarray of shape (n,)
-        Number of the key of each row.
-    size : int
-        How many keys there are.
-
-    Returns
-    -------
-    ndarray of shape (size, 20 or 31)
-        The sums.
+    ``possible`` are the weights with 0 for impossible rows, or None where all are 1; ``weight`` the weights themselves,
+    where there are some; ``wrong`` says whether the outcome was not the likeliest one.
     """
     scaled = rows if possible is None else rows * possible
     if weight is None:
@@ -271,8 +261,131 @@ class Spectral(NamedTuple):
     derivatives at the nodes for each row, as `node_rows` gives them; Gaussian states need none.
     """
 
-    spectrum: Cells | WeightedCells | Nodes | None
+    spectrum: Spectrum | None
     near: Callable[[], Near] | None
     order: IndexArray | None = None
     nodes: Callable[[], FloatArray] | None = None
     coarse: Callable[[], IndexArray] | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Ordered:
+    """Sums of rows by predicted class and confidence, or by spread; cells that are not empty.
+
+    Attributes
+    ----------
+    on : {"confidence", "spread", "width", "perplexity"}
+        What the order is of.
+    keys : ndarray of shape (cells,)
+        Numbers of the cells, increasing.
+    sums : ndarray of shape (cells, sums)
+        Their sums; the columns are the attributes of a `Summary`, in their order.
+    """
+
+    on: str
+    keys: AnyArray
+    sums: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __add__(self, other: object) -> Self:
+        if not isinstance(other, Ordered):
+            return NotImplemented
+        if self.on != other.on:
+            raise MergeError(f"cells must be of the same order; these are of {self.on} and of {other.on}.")
+        keys, index = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
+        return type(self)(self.on, keys, added_rows(np.concatenate([self.sums, other.sums]), index, len(keys)))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ordered):
+            return False
+        same = self.on == other.on and np.array_equal(self.keys, other.keys)
+        return same and np.array_equal(self.sums, other.sums, equal_nan=True)
+
+    def __repr__(self) -> str:
+        return f"Ordered({self.on}, {len(self)} cells)"
+
+    def orders(self) -> list[Order]:
+        """Return the cells in their order: all of them, and those of each predicted class."""
+        if self.on == "confidence":
+            ends, size, coarse = confidence_ends(), CONFIDENCES, coarse_confidences
+        else:
+            ends, size, coarse = spread_ends(), SPREADS, coarse_spreads
+        label, cell = np.divmod(self.keys, size)
+        used, index = np.unique(cell, return_inverse=True)
+        total = added_rows(self.sums, index, len(used))
+        orders = [Order(self.on, None, ends[used], ends[used + 1], total, coarse(used))]
+        names = np.unique(label).tolist()
+        for name in names if len(names) > 1 else []:
+            of_class = label == name
+            at, numbers = cell[of_class], coarse(self.keys[of_class])
+            orders.append(Order(self.on, name, ends[at], ends[at + 1], self.sums[of_class], numbers))
+        return orders
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document: cells by their number. Columns that equal another are written once."""
+        names = self._columns()
+        rows = as_numbers(self.sums[:, [COLUMN[name] for name in names]])
+        cells = dict(zip(map(str, self.keys.tolist()), rows, strict=True))
+        return documents.document("ordered", {"on": self.on, "columns": names, "cells": cells})
+
+    def _columns(self) -> list[str]:
+        """Return the columns that are written."""
+        return [name for name in COLUMN if name not in _FOLLOW or not self._follows(name)]
+
+    def _follows(self, name: str) -> bool:
+        """Tell whether a column is what `completed` makes of the others."""
+        like = _FOLLOW[name]
+        column = self.sums[:, COLUMN[name]]
+        if like is None:
+            return not column.any() if name in ZERO else bool(np.isnan(column).all())
+        return np.array_equal(column, self.sums[:, COLUMN[like]])
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        readers = {
+            "on": documents.choice("confidence", "spread", "width", "perplexity"),
+            "columns": documents.list_of(documents.choice(*COLUMN)),
+            "cells": documents.by_number(documents.list_of(documents.numbers), CONFIDENCES * BY_CLASS),
+        }
+        fields = documents.read("ordered", document, readers)
+        on, names, cells = fields["on"], fields["columns"], dict(sorted(fields["cells"].items()))
+        documents.every((
+            (names == [name for name in COLUMN if name in set(names)], "must have `columns` in their order, each once"),
+            (set(names) >= _NEEDED, f"must have the `columns` {', '.join(sorted(_NEEDED))}"),
+            (all(len(row) == len(names) for row in cells.values()), "must have a number for each of its `columns`"),
+            (on == "confidence" or max(cells, default=0) < SPREADS, f"must have cells of spread below {SPREADS}"),
+        ))  # fmt: skip
+        columns = np.array(list(cells.values()), dtype=np.float64).reshape(len(cells), len(names)).T
+        sums = completed(dict(zip(names, columns, strict=True)))
+        missing = np.isnan(sums)
+        wrong = incoherent(sums)
+        documents.every((
+            (bool((sums[:, 0] >= 1.0).all()), "must have rows in each of its `cells`"),
+            (not missing[:, :OPTIONAL].any(), "must have all sums in its `cells`"),
+            (bool((missing.all(axis=0) | ~missing.any(axis=0)).all()), "must have the same sums in all of its `cells`"),
+            (wrong is None, "" if wrong is None else wrong[1]),
+        ))  # fmt: skip
+        ordered = cls(on, np.array(list(cells), dtype=np.int64), sums)
+        documents.every([(names == ordered._columns(), "must have no `columns` that follow from others")])
+        return ordered
+
+
+_NEEDED = {
+    "n",
+    "sum_excess",
+    "sum_excess2_weight2",
+    "sum_excess3_weight3",
+    "sum_varentropy",
+    "sum_third_cumulant_weight3",
+}
+# What a column equals where rows have no weights, or where there is nothing to sum.
+_FOLLOW: dict[str, str | None] = {
+    "weight": "n",
+    **LIKE,
+    **dict.fromkeys(ZERO),
+    **dict.fromkeys(("sum_entropy", "sum_predicted", "sum_observed", "sum_confidence", "sum_correct", "sum_brier")),
+}

@@ -23,21 +23,9 @@ if TYPE_CHECKING:
     from ..families.predictions import Predictions
 
 __all__ = [
-    "EVERY",
-    "MOST_BINS",
-    "Bins",
-    "BlockSums",
-    "Plan",
-    "Split",
-    "bin_count",
-    "bin_keys",
-    "binned_values",
-    "bins_for",
-    "by_bin",
-    "by_group",
-    "by_key",
-    "occurring",
-]
+    "EVERY", "MOST_BINS", "Bins", "BlockSums", "Plan", "Split", "bin_count", "bin_keys", "binned_values",
+    "bins_for", "by_bin", "by_group", "by_key", "occurring",
+]  # fmt: skip
 
 MOST_BINS = 100_000  # beyond that a bin tells nothing, and bins alone would fill the memory
 
@@ -355,23 +343,9 @@ class Plan:
         bin_on: BinOn | None = None,
         strategy: Strategy = "uniform",
     ) -> Self:
-        """Resolve what a caller asked for.
+        """Resolve what a caller asked for; see `wanted` for ``"auto"``.
 
-        Parameters
-        ----------
-        predictions : Predictions
-            The rows; for uniform or given bins any rows of the same family and the same classes do.
-        bins : int, Bins, "auto" or None, default "auto"
-            ``"auto"`` is ten bins for classifiers; for states and densities none, unless another option asks for them.
-        bin_on : str, optional
-            What rows are binned on.
-        strategy : {"uniform", "quantile"}, default "uniform"
-            Bins of equal width, or of about equally many rows.
-
-        Returns
-        -------
-        Plan
-            The bins themselves.
+        For uniform or given bins, any rows of the same family and the same classes do.
         """
         bins = cls.wanted(bins, predictions.binned_by_default, bin_on, strategy)
         return cls() if bins is None else cls(*bins_for(predictions, bins, bin_on, strategy))
@@ -380,7 +354,7 @@ class Plan:
     def wanted(
         bins: int | Bins | Literal["auto"] | None, by_default: bool, bin_on: BinOn | None, strategy: Strategy
     ) -> int | Bins | Literal["auto"] | None:
-        """Say what ``"auto"`` means here."""
+        """Say what ``"auto"`` means: ten bins for classifiers; for others none, unless another option asks for them."""
         if not isinstance(bins, str) or bins != "auto":
             return bins
         return 10 if by_default or bin_on is not None or strategy != "uniform" else None

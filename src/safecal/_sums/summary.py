@@ -11,27 +11,13 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import steadied
-from .._types import FloatArray
+from .._types import AnyArray, FloatArray
 from ..errors import MergeError, RangeError
 
 __all__ = [
-    "CLOSE",
-    "COLUMN",
-    "LIKE",
-    "OF_CLASSES",
-    "OPTIONAL",
-    "ZERO",
-    "Summary",
-    "added_up",
-    "adds_up",
-    "as_sums",
-    "completed",
-    "different_families",
-    "incoherent",
-    "read",
-    "summaries",
-    "written",
-]
+    "CLOSE", "COLUMN", "LIKE", "OF_CLASSES", "OPTIONAL", "ZERO", "Summary", "added_rows", "added_up", "adds_up",
+    "as_numbers", "as_sums", "completed", "different_families", "incoherent", "read", "summaries", "written",
+]  # fmt: skip
 
 
 @steadied
@@ -278,6 +264,19 @@ def added_up(sums: FloatArray) -> Summary:
     """Add up the rows of a `summed` array."""
     with np.errstate(invalid="ignore", over="ignore"):
         return _summary(sums.sum(axis=0).tolist())
+
+
+def added_rows(sums: FloatArray, index: AnyArray, size: int) -> FloatArray:
+    """Add up the rows of an array of sums that have the same number."""
+    total = np.zeros((size, sums.shape[1]))
+    with np.errstate(invalid="ignore", over="ignore"):
+        np.add.at(total, index, sums)
+    return total
+
+
+def as_numbers(sums: FloatArray) -> list[list[float | str | None]]:
+    """Return the rows of an array of sums as a document holds them."""
+    return [[documents.number(x) for x in row] for row in sums.tolist()]
 
 
 def written(sums: FloatArray) -> Iterator[dict[str, Any]]:

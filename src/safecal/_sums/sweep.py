@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from .causes import AxisSums, ClassSums, DirectionSums
 from .cells import Cells, WeightedCells
 from .cluster_pairs import Clustered, Clustering
 from .forecasts import DrawSums, ForecastSums, VectorSums
-from .histogram import counted
-from .nodes import Nodes, Spectrum, node_sums
-from .ordered import Ordered
-from .scored import possible_weight, summed
+from .nodes import Nodes, Ordered, Spectrum, node_sums
+from .scored import counted, possible_weight, summed
 from .splits import EVERY, BlockSums, Split, by_key, occurring
 from .summary import COLUMN, Summary, added_up, completed
 from .table import Table
@@ -41,7 +39,7 @@ def sweep(predictions: Predictions, splits: Sequence[Split], weight: AnyArray | 
 
     def sum_block(rows: slice) -> list[BlockSums]:
         quick = _sum_quickly(predictions, splits, rows, weight)
-        return _sum_scored(predictions, splits, rows, weight) if quick is None else quick
+        return _sum_scored(predictions, splits, rows, weight) if quick is None else [part for part, _ in quick]
 
     totals = [np.zeros((split.size, len(COLUMN))) for split in splits] or [np.zeros((1, len(COLUMN)))]
     for parts in in_order(sum_block, predictions, weight is None):
@@ -71,47 +69,33 @@ def in_order(sum_block: Callable[[slice], _T], predictions: Predictions, quick: 
 
 
 def _sum_quickly(
-    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None
-) -> list[BlockSums] | None:
-    """Sum a block by the compiled kernel; None where it does not serve these rows."""
-    out: list[BlockSums] = []
+    predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None, *, tally: bool = False
+) -> list[tuple[BlockSums, KernelSums]] | None:
+    """Sum a block by each split by the compiled kernel; None where it does not serve these rows.
+
+    For a ``tally``, the first sums have the spectrum, and those of groups have nodes.
+    """
+    parts: list[tuple[BlockSums, KernelSums]] = []
     w = None if weight is None else block(weight, rows)
     splits_or_none: Sequence[Split | None] = splits or [None]
     for split in splits_or_none:
-        part = quick_sums_of(predictions, split, rows, w)
-        if part is None:
+        edges = None if split is None else split.edges
+        index = None if split is None or edges is not None else split.early_index(rows)
+        if split is not None and edges is None and index is None:
             return None
-        out.append(part[0])
-    return out
-
-
-def quick_sums_of(
-    predictions: Predictions,
-    split: Split | None,
-    rows: slice,
-    weight: FloatArray | None,
-    *,
-    spectrum: bool = False,
-    nodes: bool = False,
-) -> tuple[BlockSums, KernelSums] | None:
-    """Sum a block by one split, or all together, by the compiled kernel; None where it does not serve these rows.
-
-    ``nodes`` asks for the nodes of a split by group, too.
-    """
-    edges = None if split is None else split.edges
-    index = None if split is None or edges is not None else split.early_index(rows)
-    if split is not None and edges is None and index is None:
-        return None
-    keys: slice | IndexArray = EVERY
-    size = 1 if split is None else split.size
-    if index is not None:
-        keys, index, size = occurring(index, size)
-    bin_on = "probability" if split is None else split.bin_on
-    nodes = nodes and split is not None and split.groups
-    sums = predictions.quick_sums(
-        rows, weight, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=spectrum, nodes=nodes
-    )
-    return None if sums is None else (BlockSums(keys, completed(sums.by_key)), sums)
+        keys: slice | IndexArray = EVERY
+        size = 1 if split is None else split.size
+        if index is not None:
+            keys, index, size = occurring(index, size)
+        bin_on = "probability" if split is None else split.bin_on
+        spectrum, nodes = tally and not parts, tally and split is not None and split.groups
+        sums = predictions.quick_sums(
+            rows, w, keys=size, edges=edges, bin_on=bin_on, index=index, spectrum=spectrum, nodes=nodes
+        )
+        if sums is None:
+            return None
+        parts.append((BlockSums(keys, completed(sums.by_key)), sums))
+    return parts
 
 
 def _sum_scored(
@@ -135,41 +119,38 @@ def tabulate(predictions: Predictions, splits: Sequence[Split], weight: AnyArray
     return sweep(predictions, splits, weight)[1]
 
 
-class _Block(NamedTuple):
-    """What a block of rows gives."""
+@dataclass(slots=True, kw_only=True)
+class _WholeSums:
+    """What is summed of all rows together."""
 
-    parts: list[BlockSums]
-    certain: int
-    decimals: int
-    spectrum: Spectrum | None
-    cells: FloatArray | None = None  # of a histogram
-    ordered: Ordered | None = None
-    top: Cells | None = None
-    clusters: Clustered | None = None
-    nodes: BlockSums | None = None
-    axes: AxisSums | None = None
-    class_sums: ClassSums | None = None
-    forecast: ForecastSums | VectorSums | DrawSums | None = None
-    directions: DirectionSums | None = None
-
-
-@dataclass(slots=True)
-class Swept:
-    """What one pass over rows gives."""
-
-    sums: list[FloatArray]
-    clustering: Clustering | None
     certain: int = 0
     decimals: int = 0
     spectrum: Spectrum | None = None
     cells: FloatArray | None = None  # of a histogram
     ordered: Ordered | None = None
     top: Cells | None = None
-    nodes: FloatArray | None = None
     axes: AxisSums | None = None
     class_sums: ClassSums | None = None
     forecast: ForecastSums | VectorSums | DrawSums | None = None
     directions: DirectionSums | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class _Block(_WholeSums):
+    """What a block of rows gives."""
+
+    parts: list[BlockSums]
+    clusters: Clustered | None = None
+    nodes: BlockSums | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Swept(_WholeSums):
+    """What one pass over rows gives."""
+
+    sums: list[FloatArray]
+    clustering: Clustering | None
+    nodes: FloatArray | None = None
 
     def absorb(self, new: _Block, first: bool) -> None:
         """Add the sums of a block."""
@@ -200,7 +181,7 @@ def sweep_all(
         return _scored_block(predictions, splits, rows, weight, clustering) if quick is None else quick
 
     sizes = [split.size for split in splits] or [1]
-    total = Swept([np.zeros((size, len(COLUMN))) for size in sizes], clustering)
+    total = Swept(sums=[np.zeros((size, len(COLUMN))) for size in sizes], clustering=clustering)
     for k, new in enumerate(in_order(sum_block, predictions, weight is None and clustering is None)):
         total.absorb(new, k == 0)
     for sums in total.sums:
@@ -212,25 +193,18 @@ def _quick_block(
     predictions: Predictions, splits: Sequence[Split], rows: slice, weight: AnyArray | None
 ) -> _Block | None:
     """Sum a block by the compiled kernel; None where it does not serve these rows."""
-    if weight is not None:
+    quick = None if weight is not None else _sum_quickly(predictions, splits, rows, None, tally=True)
+    if quick is None:
         return None
-    parts: list[BlockSums] = []
-    summed_block: _Block | None = None
-    nodes: BlockSums | None = None
-    splits_or_none: Sequence[Split | None] = splits or [None]
-    for split in splits_or_none:
-        quick = quick_sums_of(predictions, split, rows, None, spectrum=not parts, nodes=True)
-        if quick is None:
-            return None
-        part, sums = quick
-        parts.append(part)
-        nodes = None if sums.nodes is None else BlockSums(part.keys, sums.nodes)
-        if summed_block is None:
-            assert sums.spectrum is not None
-            decimals = predictions.decimals(rows) if sums.certain else 0
-            summed_block = _Block(parts, sums.certain, decimals, Cells(sums.spectrum))
-    assert summed_block is not None
-    return summed_block._replace(nodes=nodes)
+    (_, first), (last_part, last) = quick[0], quick[-1]
+    assert first.spectrum is not None
+    return _Block(
+        parts=[part for part, _ in quick],
+        certain=first.certain,
+        decimals=predictions.decimals(rows) if first.certain else 0,
+        spectrum=Cells(first.spectrum),
+        nodes=None if last.nodes is None else BlockSums(last_part.keys, last.nodes),
+    )
 
 
 def _scored_block(
@@ -259,7 +233,6 @@ def _scored_block(
     if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
         top = Cells(top_moments(scored.confidence, scored.correct))
     certain = predictions.certain(rows)
-    decimals = predictions.decimals(rows) if certain else 0
     at_nodes = None
     if nodes is not None and splits and splits[-1].groups:
         keys, index, size = occurring(splits[-1].index(scored, rows), splits[-1].size)
@@ -269,10 +242,10 @@ def _scored_block(
     columns = predictions.forecast_columns(rows)
     turned = predictions.direction_columns(rows)
     return _Block(
-        parts,
-        certain,
-        decimals,
-        spectrum,
+        parts=parts,
+        certain=certain,
+        decimals=predictions.decimals(rows) if certain else 0,
+        spectrum=spectrum,
         cells=cells,
         ordered=ordered,
         top=top,

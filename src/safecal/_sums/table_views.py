@@ -23,16 +23,9 @@ if TYPE_CHECKING:
     from .table import Table
 
 __all__ = [
-    "LIBRARIES",
-    "SIDES",
-    "KeySummary",
-    "ReliabilityByKey",
-    "arrow_stream",
-    "frame_of",
-    "key_columns",
-    "key_label",
+    "SIDES", "KeySummary", "ReliabilityByKey", "arrow_stream", "frame_of", "key_columns", "key_label",
     "table_columns",
-]
+]  # fmt: skip
 
 LIBRARIES = ("pandas", "polars")
 SIDES = get_args(Side)

@@ -14,19 +14,16 @@ from .._types import AnyArray, ArrayLike, By
 from ..errors import MergeError, ShapeError
 from .causes import AxisSums, ClassSums, DirectionSums
 from .cells import Cells, Order, Points, WeightedCells, order_of_cells
-from .cluster_pairs import CellPairs, Clustering, Pairs, few_pairs
+from .cluster_pairs import CellPairs, Clustering, Pairs, refuse_many
 from .clusters import Clusters
 from .forecasts import DrawSums, ForecastSums, VectorSums
-from .histogram import Histogram, of_points, share_of_worst
-from .looks import Look
-from .nodes import NodeTable, Spectrum
-from .ordered import Ordered
-from .scored import key_order, union
+from .nodes import NodeTable, Ordered, Spectrum
+from .scored import Histogram, key_order, of_points, share_of_worst, union
 from .splits import Plan, by_bin, by_group
 from .summary import Summary, added_up
 from .sweep import sweep_all, table_of
 from .table import Table
-from .tally_documents import FIELDS, LATER, PARTS, PLAIN, unfitting
+from .tally_parts import FIELDS, LATER, PARTS, PLAIN, Look, unfitting
 
 if TYPE_CHECKING:
     from ..families.predictions import Predictions
@@ -297,31 +294,29 @@ class Tally:
             hint = "give both the same `labels=`, in one order."
             raise MergeError(f"tallies must have the same classes in the same order.\n\nHint: {hint}")
         groups, group_nodes = _merge_groups(self, other)
+        parts = {name: _merge_part(getattr(self, name), getattr(other, name), what) for name, what in _IN_ALL.items()}
+        for name in _WHERE_IN_BOTH:
+            a, b = getattr(self, name), getattr(other, name)
+            parts[name] = None if a is None or b is None else a + b
+        if len(self.others) != len(other.others):
+            raise MergeError("tallies must look at their rows in the same ways.\n\nHint: keep such rows apart.")
+        _refuse_many_keys(groups, "by")
+        _refuse_many_keys(parts["clusters"], "cluster")
+        if parts["pairs"] is not None:
+            refuse_many(len(parts["pairs"]))
         ragged = self.room is not None or other.room is not None
         return replace(
             self,
+            **parts,
             summary=self.summary + other.summary,
-            bins=_merge_part(self.bins, other.bins, "bins"),
-            groups=_few_keys(groups, "by"),
-            clusters=_few_keys(_merge_part(self.clusters, other.clusters, "clusters"), "cluster"),
-            spectrum=_merge_part(self.spectrum, other.spectrum, "spectrum"),
-            spread=_merge_part(self.spread, other.spread, "spread"),
-            ordered=_merge_part(self.ordered, other.ordered, "cells in order"),
-            top=_merge_part(self.top, other.top, "cells of the likeliest class"),
+            groups=groups,
             n_certain=self.n_certain + other.n_certain,
             decimals=max(self.decimals, other.decimals),
-            pairs=None if self.pairs is None or other.pairs is None else few_pairs(self.pairs + other.pairs),
             group_nodes=group_nodes,
-            cell_pairs=_merge_if_both(self.cell_pairs, other.cell_pairs),
             class_names=self.class_names or other.class_names,
-            axes=_merge_part(self.axes, other.axes, "errors by axis"),
-            class_sums=_merge_if_both(self.class_sums, other.class_sums),
             room=sum(tally.summary.weight * tally.vague_entropy for tally in (self, other)) if ragged else None,
             notes=tuple(dict.fromkeys((*self.notes, *other.notes))),
-            look=_merge_part(self.look, other.look, "look"),
-            others=_merge_others(self.others, other.others),
-            forecast=_merge_if_both(self.forecast, other.forecast),
-            directions=_merge_if_both(self.directions, other.directions),
+            others=tuple(mine + theirs for mine, theirs in zip(self.others, other.others, strict=True)),
         )
 
     def __radd__(self, other: object) -> Self:
@@ -335,7 +330,8 @@ class Tally:
         content: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         content |= {name: documents.number(getattr(self, name)) for name in ("most_entropy", "least_excess")}
         for name in (*PARTS, "group_nodes", "class_sums"):
-            content[name] = _as_document(getattr(self, name))
+            part = getattr(self, name)
+            content[name] = None if part is None else part.to_dict()
         content["class_names"] = list(self.class_names)
         content |= {} if self.room is None else {"room": self.room}
         content |= {"notes": list(self.notes)} if self.notes else {}
@@ -357,24 +353,20 @@ class Tally:
         return tally
 
 
-def _as_document(part: Any) -> Any:
-    return None if part is None else part.to_dict()
+# What either all tallies have or none, and what it is called; and what their sum has where both have it.
+_IN_ALL = {
+    **{name: name for name in ("bins", "clusters", "spectrum", "spread", "look")},
+    "ordered": "cells in order",
+    "top": "cells of the likeliest class",
+    "axes": "errors by axis",
+}
+_WHERE_IN_BOTH = ("pairs", "cell_pairs", "class_sums", "forecast", "directions")
 
 
 def _merge_part(a: Any, b: Any, name: str) -> Any:
     if (a is None) != (b is None):
         raise MergeError(f"tallies must hold the same parts; one of the two has no {name}.")
     return None if a is None else a + b
-
-
-def _merge_if_both(a: Any, b: Any) -> Any:
-    return None if a is None or b is None else a + b
-
-
-def _merge_others(a: tuple[Tally, ...], b: tuple[Tally, ...]) -> tuple[Tally, ...]:
-    if len(a) != len(b):
-        raise MergeError("tallies must look at their rows in the same ways.\n\nHint: keep such rows apart.")
-    return tuple(mine + theirs for mine, theirs in zip(a, b, strict=True))
 
 
 def _merge_groups(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:
@@ -390,8 +382,7 @@ def _merge_groups(a: Tally, b: Tally) -> tuple[Table | None, NodeTable | None]:
     return groups, a.group_nodes.plus(b.group_nodes, together)
 
 
-def _few_keys(part: Any, name: str) -> Any:
+def _refuse_many_keys(part: Table | Clusters | None, name: str) -> None:
     if part is not None and len(part) > MAX_KEYS:
         hint = "sums are kept for each of them; is it the right column?"
         raise fail(ShapeError, name, f"must have at most {MAX_KEYS} different values", got=f"{len(part)}", hint=hint)
-    return part

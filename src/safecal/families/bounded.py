@@ -12,8 +12,8 @@ from .._checks.columns import spelled, steady, whole_number
 from .._checks.message import fail, show
 from .._kernels.classes import EntropyEnds, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
-from .._sums.looks import Look
 from .._sums.scored import Scored
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import FormError, InputError, MissingValueError, RangeError, ShapeError, UnavailableError
 from .family import FamilyWords, Spectral

@@ -24,8 +24,8 @@ from .._checks.message import fail
 from .._kernels.ensemble import Moments
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import DrawColumns
-from .._sums.looks import Look
 from .._sums.scored import Scored
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import FormError, UnavailableError
 from .distributions import adapt

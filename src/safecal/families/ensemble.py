@@ -14,8 +14,8 @@ from .._kernels.spectrum import spread_cells
 from .._kernels.states import LOG_2PI
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import LEVELS, MOST_AXES, DrawColumns, ForecastColumns
-from .._sums.looks import Look
 from .._sums.scored import Scored
+from .._sums.tally_parts import Look
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
 from .family import FamilyWords, Spectral

@@ -19,8 +19,8 @@ from .._checks.forecasts import (
 from .._checks.message import fail, show
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._sums.causes import ClassSums
-from .._sums.looks import Look
 from .._sums.scored import Scored
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
 from ..errors import FormError
 from .bernoulli import Bernoulli

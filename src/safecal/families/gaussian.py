@@ -25,8 +25,8 @@ from .._kernels.spectrum import spread_cells
 from .._sums.causes import MOST_DIRECTIONS, DirectionColumns
 from .._sums.clusters import NEAR, Near
 from .._sums.forecasts import LEVELS, MOST_AXES, ForecastColumns, VectorColumns
-from .._sums.looks import Look
 from .._sums.scored import Scored
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, SpreadLike
 from ..errors import UnavailableError
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral

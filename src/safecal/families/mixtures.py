@@ -27,7 +27,7 @@ from .._checks.states import component_choice, one_spread
 from .._kernels import states as kernel
 from .._kernels.ensemble import Exchanged, whitened
 from .._sums.forecasts import MOST_AXES
-from .._sums.looks import Look
+from .._sums.tally_parts import Look
 from .._types import ArrayLike, Clouds, FloatArray, IndexArray, ParticleMethod, SpreadLike
 from ..errors import FormError
 from .density import Density

@@ -12,7 +12,7 @@ from .._checks.columns import choice, spelled, steady
 from .._checks.message import fail, worded
 from .._checks.states import DIMENSIONS, checked_poses, covariance_factor, named
 from .._kernels.states import Pose, Side, tangent_errors
-from .._sums.looks import Look
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, FloatArray
 from ..errors import CovarianceError, InputError, ShapeError
 from .gaussian import Gaussian, Parts, states

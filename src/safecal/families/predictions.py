@@ -12,13 +12,13 @@ from .._checks.arrays import row_labels, same_labels
 from .._checks.classes import class_shape, one_form, outcome_column, refuse_arrays
 from .._checks.columns import spelled, steadied, weights, whole_number
 from .._checks.message import fail, show
-from .._sums.looks import Look
 from .._sums.scored import Scored
 from .._sums.splits import Bins, Plan, bins_for, by_bin
 from .._sums.summary import Summary
 from .._sums.sweep import sweep, tabulate
 from .._sums.table import Table
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, By, FloatArray, IndexArray, Labels, Strategy
 from ..errors import FormError, MergeError, OptionError, RangeError, UnavailableError
 from ..options import EvaluateOptions

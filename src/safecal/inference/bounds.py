@@ -4,33 +4,40 @@ The spread of the rows alone is not enough. When predictions are sharp, most sam
 perfect and vary little, while the truth lies above all of them. So the upper bound on ECD is the larger of the
 empirical one and of the one that goes with the smallest inverse temperature the data do not rule out; and the lower
 one likewise.
+
+Nats and temperatures are blind to rare events: predicted 18 times too seldom, they cost hundredths of a nat. The ratio
+of mistakes, outcomes other than the likeliest, to what was announced is not: so it has bounds here, too.
 """
 
 import math
-from typing import Any, final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
 
 import numpy as np
 from scipy import special
 
-from .._checks.arrays import same_labels
-from .._checks.classes import refuse_arrays
-from .._checks.columns import fraction, one_cluster, spelled, steady
+from .. import documents
+from .._checks.columns import one_cluster, steadied
 from .._checks.message import fail
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes
+from .._sums.summary import Summary
 from .._sums.tally import Tally
-from .._types import ArrayLike, Labels
-from ..errors import EmptyError, OptionError, UnavailableError, WeightError
-from ..families.predictions import Predictions, family_named, predictions_of
+from .._types import FloatArray
+from ..errors import EmptyError, UnavailableError, WeightError
+from ..families.predictions import family_named
 from .clustered import ALIKE, ClusteredLaw, Rarity
-from .law import Law, StatesLaw, normal_score
-from .mistakes import clustered_ratios
+from .law import Law, StatesLaw, normal_score, summary_spread
 from .nodes import NodesLaw
 from .points import PointsLaw
 from .results import Interval
-from .sum_bounds import clustered_interval, summary_spread
+from .sum_bounds import clustered_interval, clustered_ratios
 
-__all__ = ["Bounds", "ScoreCurve", "clusters_needed", "implied_temperature", "inverse", "law_of"]
+__all__ = [
+    "Bounds", "Mistakes", "clusters_needed", "doubt_of_outcomes", "heaviest_weight", "inverse", "law_of",
+    "mistakes_text", "ratio_bounds", "temperature_gain",
+]  # fmt: skip
 
 _DRAWN, _POINTS = 2.0**-6, 30  # the smallest beta, or inverse of the largest, in a picture; points of one side
 _MANY = 256  # points beyond which those of a cell are taken together; fewer may be all the rows there are
@@ -172,6 +179,18 @@ def law_of(tally: Tally) -> Law | None:
     return law if tally.clusters is None else ClusteredLaw(law, tally.clusters)
 
 
+def temperature_gain(tally: Tally) -> float:
+    """Return how much the likelihood gains by the implied temperature."""
+    law = law_of(tally)
+    if law is None or not 0.0 < law.beta < math.inf:
+        return 0.0 if law is None or math.isnan(law.beta) else math.inf
+    if family_named(tally.family).chi_square:
+        return 0.5 * tally.dimension * law.mass * (math.log(law.beta) + 1.0 / law.beta - 1.0)
+    low, high = law.range
+    beta = min(max(law.beta, low), high)
+    return (1.0 - beta) * law.seen + law.at_one.value - law.at(beta).value
+
+
 _MOST = 1_000_000  # clusters
 
 
@@ -181,25 +200,9 @@ def clusters_needed(
     """Return about how many more clusters of this kind would let the upper bounds fall within the limits.
 
     They are reckoned to be of the same sizes, with the same surprises, and as far correlated: what is known less well
-    is known better by the root of their number.
-
-    Parameters
-    ----------
-    tally : Tally
-        Sums of rows in clusters.
-    threshold : float
-        Largest ECD that is allowed, in nats.
-    max_temperature : float
-        Largest temperature that is allowed.
-    alpha : float
-        Accepted probability that a bound misses.
-    max_ratio : float, optional
-        Largest ratio of mistakes that is allowed; by default it is not looked at.
-
-    Returns
-    -------
-    int or None
-        0 where all bounds are within the limits already; None where an estimate is not, or a million would not do.
+    is known better by the root of their number. The limits are those of ECD in nats, of the temperature, and of the
+    ratio of mistakes; ``alpha`` is the accepted probability that a bound misses. The number is 0 where all bounds are
+    within the limits already; None where an estimate is not, or a million would not do.
     """
     clusters = tally.clusters
     assert clusters is not None
@@ -248,82 +251,125 @@ def _beta_at(law: Law, ecd: float) -> float:
     return math.exp(high)
 
 
-@steady
-@spelled()
-def implied_temperature(
-    y_true: Predictions | Tally | ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Labels | None = None,
-    clip: float | None = None,
-    level: float = 0.95,
-    cluster: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> Interval:
-    """Estimate by how much a model is over-confident, on its own scale.
+@final
+@steadied
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """Mistakes made and mistakes announced.
 
-    The tempered model ``p**(1/T)``, normalised, fits the outcomes best at the implied temperature. Above 1 the model is
-    over-confident: ``T = 1.7`` says that its logits are 1.7 times too large, or for a Gaussian that its covariance is
-    1.7 times too small. Below 1 it is under-confident. ``inf`` says that its confidence carries no information, 0 that
-    every outcome was the most likely one, NaN that every prediction is a coin toss or a certainty.
-
-    Parameters
+    Attributes
     ----------
-    y_true : array-like of shape (n,), Predictions or Tally
-        What happened, with a prediction beside it, as in `evaluate`; or predictions of any family; or all their sums.
-    y_prob : array-like of shape (n,) or (n, K), optional
-        Probability of the positive class, or of each of K classes. This and the next four are for arrays only.
-    logits : array-like of shape (n,) or (n, K), optional
-        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
-    pos_label : object, optional
-        The label of the positive class, for shape (n,).
-    labels : sequence of K hashables, optional
-        The names of the columns in their order, for shape (n, K).
-    clip : float, optional
-        Move probabilities into ``[clip, 1 - clip]``; off by default.
-    level : float, default 0.95
-        Level of the interval.
-    cluster : array-like of shape (n,), optional
-        Rows that depend on each other share a cluster.
-    sample_weight : array-like of shape (n,), optional
-        Weight of each row.
-
-    Returns
-    -------
-    Interval
-        The temperature, its interval, and the method.
-
-    See Also
-    --------
-    calibration_test : Whether it differs from 1.
+    seen : float
+        Rows whose outcome was not the likeliest one; with weights, their weight.
+    announced : float
+        How many were to be expected by the model's own word: the sum of 1 minus the probability of the likeliest one.
+    ratio : Interval
+        The first over the second; above 1 there were more than announced.
 
     Examples
     --------
-    >>> import numpy as np
     >>> import safecal
-    >>> rng = np.random.default_rng(0)
-    >>> log_odds = rng.normal(0, 2, 2000)
-    >>> y_true = rng.random(2000) < 1 / (1 + np.exp(-log_odds))
-    >>> t = safecal.implied_temperature(y_true, logits=1.7 * log_odds)
-    >>> t.low < 1.7 < t.high
-    True
+    >>> mistakes = safecal.evaluate([1] * 90 + [0] * 10, [0.99] * 100).mistakes
+    >>> mistakes.seen, round(mistakes.announced, 6), round(mistakes.ratio.low, 2)
+    (10.0, 1.0, 4.8)
     """
-    fraction(level, "level")
-    if isinstance(y_true, Tally):
-        refuse_arrays("sums", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
-        if cluster is not None or sample_weight is not None:
-            hint = "give them to the tally: `predictions.tally(cluster=..., sample_weight=...)`."
-            raise fail(OptionError, "y_true", "must be rows, not sums, for clusters or weights", hint=hint)
-        tally = y_true
-    else:
-        predictions = predictions_of(
-            y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, also=", a Tally"
-        )
-        same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster)
-        tally = Tally.of(predictions, sample_weight=sample_weight, cluster=cluster)
-    bounds = Bounds(tally)
-    if bounds.law is None:
-        raise UnavailableError("an unnormalised density has no temperature.")
-    return bounds.temperature(level)
+
+    seen: float
+    announced: float
+    ratio: Interval
+
+    @classmethod
+    def of(cls, tally: Tally, level: float) -> Self | None:
+        """Read them off a tally; None for states and densities.
+
+        Parameters
+        ----------
+        tally : Tally
+            The sums.
+        level : float
+            Level of the interval.
+
+        Returns
+        -------
+        Mistakes or None
+            With an exact Poisson interval; with weights, that of a gamma law of the same mean and variance; with
+            clusters, one from their sums.
+        """
+        s = tally.summary
+        if s.sum_correct is None or s.sum_confidence is None:
+            return None
+        seen, announced = max(s.weight - s.sum_correct, 0.0), max(s.weight - s.sum_confidence, 0.0)
+        square, heaviest = (seen, 1.0) if not tally.weighted else _squared_and_largest_weight(tally, seen)
+        alpha = 0.5 * (1.0 - level)
+        value = seen / announced if announced > 0.0 else math.inf if seen > 0.0 else math.nan
+        clusters = tally.clusters
+        if clusters is not None:
+            all_clusters = np.zeros(len(clusters), dtype=np.intp), np.arange(len(clusters)), clusters.sums, 1
+            low, high = (float(x[0]) for x in clustered_ratios(*all_clusters, alpha))
+            low = 0.0 if math.isnan(low) else low  # none was announced: how many were made says nothing of a ratio
+            return cls(seen, announced, Interval(value, low, high, level, f"t on {len(clusters)} clusters"))
+        bounds = ratio_bounds(np.array([seen]), np.array([square]), np.array([announced]), alpha, heaviest)
+        low, high = (float(x[0]) for x in bounds)
+        method = "weighted Poisson" if tally.weighted else "Poisson"
+        return cls(seen, announced, Interval(value, low, high, level, method))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document."""
+        content = {"seen": self.seen, "announced": self.announced, "ratio": self.ratio.to_dict()}
+        return documents.document("mistakes", content)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read a document that `to_dict` wrote."""
+        not_negative = documents.between(0.0)
+        fields = {"seen": not_negative, "announced": not_negative, "ratio": Interval.from_dict}
+        return cls(**documents.read("mistakes", document, fields))
+
+
+_ANNOUNCED = 30.0  # mistakes, of which a model that means what it says makes some
+
+
+def doubt_of_outcomes(mistakes: Mistakes | None, s: Summary) -> list[str]:
+    """Ask whether outcomes are the model's own predictions, where no mistake was made and many were announced."""
+    if mistakes is None or not s.weight2 > 0.0 or mistakes.seen > 1e-9 * mistakes.announced:
+        return []
+    if mistakes.announced * s.weight / s.weight2 < _ANNOUNCED:  # in rows of equal weight
+        return []
+    announced = mistakes_text(mistakes.announced)
+    return [f"It made no mistake where it announced {announced}: are the outcomes its own predictions?"]
+
+
+def mistakes_text(number: float) -> str:
+    """Write how many mistakes there are; by weight, or where they are announced, that need not be whole."""
+    return f"{number:.0f}" if number >= 10.0 or number == round(number) else f"{number:.2g}"
+
+
+def ratio_bounds(
+    seen: FloatArray, square: FloatArray, announced: FloatArray, alpha: float, heaviest: float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the ratio, each missed with probability ``alpha`` at most.
+
+    Without weights they are those of a Poisson law: a sum of independent yes-or-no outcomes spreads less. With
+    weights, ``square`` is the sum of the squared weights of the mistakes (Fay and Feuer's interval).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(seen > 0.0, special.gammaincinv(seen * seen / square, alpha) * square / seen, 0.0)
+        more, spread = seen + heaviest, square + heaviest * heaviest
+        high = special.gammainccinv(more * more / spread, alpha) * spread / more
+        return np.where(seen > 0.0, low / announced, 0.0), high / announced  # infinite where none was announced
+
+
+def _squared_and_largest_weight(tally: Tally, seen: float) -> tuple[float, float]:
+    """Return the sum of the squared weights of mistakes, and the largest weight."""
+    points, heaviest = tally.points, heaviest_weight(tally)
+    if points is not None and len(points.w):
+        return float((points.n * points.w**2)[points.wrong].sum()), heaviest
+    return seen * heaviest, heaviest  # as if every mistake weighed as much: never too narrow
+
+
+def heaviest_weight(tally: Tally) -> float:
+    """Return the largest weight of a row; 1 where there are no weights, or none is known."""
+    points = tally.points
+    if points is not None:
+        return float(points.w.max(initial=0.0)) or 1.0
+    return tally.spectrum.heaviest if isinstance(tally.spectrum, Nodes) else 1.0

@@ -1,4 +1,4 @@
-"""Would a calibrated model have been this surprised?"""
+"""Would a calibrated model have been this surprised, and at which temperature is one: the test, and the estimate."""
 
 import math
 from dataclasses import replace
@@ -8,24 +8,23 @@ import numpy as np
 
 from .._checks.arrays import same_labels
 from .._checks.classes import refuse_arrays
-from .._checks.columns import choice, one_cluster, one_side, spelled, steady, weights
+from .._checks.columns import choice, fraction, one_cluster, one_side, spelled, steady, weights
 from .._checks.message import fail
 from .._sums.summary import Summary
 from .._sums.tally import Tally
 from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, FloatArray, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
 from ..families.predictions import Predictions, family_named, predictions_of
-from . import tails
-from .bounds import law_of
+from .bounds import Bounds, law_of
 from .clustered import ALIKE, ClusteredLaw, clusters_at_one
 from .lattice import exact_tails
-from .law import Law, Tails
+from .law import Law, Tails, normal, pearson3
 from .nodes import NodesLaw
 from .points import PointsLaw, count_text
-from .results import TestResult
+from .results import Interval, TestResult
 from .tails import draw_surprises, expected_surprises, observed_surprises, saddlepoint_tails, surprise_rates
 
-__all__ = ["calibration_test", "cluster_test", "decided", "generator", "p_value", "statistic", "tally_test"]
+__all__ = ["calibration_test", "implied_temperature", "tally_test"]
 
 ALTERNATIVES: tuple[Alternative, ...] = ("over-confident", "under-confident", "two-sided")
 METHODS = get_args(TestMethod)
@@ -172,9 +171,9 @@ def _test_sums(
         return known
     z = statistic(s)
     if method == "normal":
-        return TestResult(z, p_value(tails.normal(z), alternative), alternative, "normal", _AS_ASKED, s.n)
+        return TestResult(z, p_value(normal(z), alternative), alternative, "normal", _AS_ASKED, s.n)
     variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
-    both_tails = tails.pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
+    both_tails = pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
     reason = "from sums alone" if method == "auto" else _AS_ASKED
     return TestResult(z, p_value(both_tails, alternative), alternative, "pearson3", reason, s.n)
 
@@ -252,7 +251,7 @@ def _exact_tails_of_rows(
         both_tails = exact_tails(predictions, weight, observed)
         return None if both_tails is None else (both_tails, "the sum can take few values, and all of them are listed")
     if predictions.chi_square and weight is None:
-        both_tails = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
+        both_tails = pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
         return both_tails, "a sum of Gaussians is a chi-square"
     return None
 
@@ -272,12 +271,12 @@ def _smooth_tails_of_rows(
         if method == "saddlepoint":
             raise
         variance = s.sum_varentropy_weight2 + s.sum_numerical_variance_weight2
-        both_tails = tails.pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
+        both_tails = pearson3(s.sum_excess, variance, s.sum_third_cumulant_weight3)
         return both_tails, "pearson3", "the log-partition function is not available"
     if both_tails is None and rates is not None:  # the edge of the support: every outcome likeliest, or unlikeliest
         both_tails = (1.0, float(np.exp(-rates.sum()))) if observed == 0.0 else (0.0, 1.0)
     if both_tails is None:
-        both_tails = tails.pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
+        both_tails = pearson3(s.sum_excess, s.sum_varentropy_weight2, s.sum_third_cumulant_weight3)
         return both_tails, "pearson3", "the sum is the smallest or the largest possible one"
     reason = "the law is smooth"
     if rates is not None:
@@ -309,3 +308,84 @@ def _tails_of_tally(tally: Tally, law: Law | None) -> tuple[Tails | None, str, s
     if isinstance(law, NodesLaw) and not tally.weighted and law.unsurprised:
         return law.tails(1.0), "exact", "every outcome was the likeliest one"
     return None, "pearson3", "with weights, only the sums are known" if tally.weighted else "from sums alone"
+
+
+@steady
+@spelled()
+def implied_temperature(
+    y_true: Predictions | Tally | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    pos_label: Any = None,
+    labels: Labels | None = None,
+    clip: float | None = None,
+    level: float = 0.95,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Interval:
+    """Estimate by how much a model is over-confident, on its own scale.
+
+    The tempered model ``p**(1/T)``, normalised, fits the outcomes best at the implied temperature. Above 1 the model is
+    over-confident: ``T = 1.7`` says that its logits are 1.7 times too large, or for a Gaussian that its covariance is
+    1.7 times too small. Below 1 it is under-confident. ``inf`` says that its confidence carries no information, 0 that
+    every outcome was the most likely one, NaN that every prediction is a coin toss or a certainty.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,), Predictions or Tally
+        What happened, with a prediction beside it, as in `evaluate`; or predictions of any family; or all their sums.
+    y_prob : array-like of shape (n,) or (n, K), optional
+        Probability of the positive class, or of each of K classes. This and the next four are for arrays only.
+    logits : array-like of shape (n,) or (n, K), optional
+        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
+    pos_label : object, optional
+        The label of the positive class, for shape (n,).
+    labels : sequence of K hashables, optional
+        The names of the columns in their order, for shape (n, K).
+    clip : float, optional
+        Move probabilities into ``[clip, 1 - clip]``; off by default.
+    level : float, default 0.95
+        Level of the interval.
+    cluster : array-like of shape (n,), optional
+        Rows that depend on each other share a cluster.
+    sample_weight : array-like of shape (n,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    Interval
+        The temperature, its interval, and the method.
+
+    See Also
+    --------
+    calibration_test : Whether it differs from 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = rng.normal(0, 2, 2000)
+    >>> y_true = rng.random(2000) < 1 / (1 + np.exp(-log_odds))
+    >>> t = safecal.implied_temperature(y_true, logits=1.7 * log_odds)
+    >>> t.low < 1.7 < t.high
+    True
+    """
+    fraction(level, "level")
+    if isinstance(y_true, Tally):
+        refuse_arrays("sums", y_prob=y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
+        if cluster is not None or sample_weight is not None:
+            hint = "give them to the tally: `predictions.tally(cluster=..., sample_weight=...)`."
+            raise fail(OptionError, "y_true", "must be rows, not sums, for clusters or weights", hint=hint)
+        tally = y_true
+    else:
+        predictions = predictions_of(
+            y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip, also=", a Tally"
+        )
+        same_labels(predictions.row_labels, sample_weight=sample_weight, cluster=cluster)
+        tally = Tally.of(predictions, sample_weight=sample_weight, cluster=cluster)
+    bounds = Bounds(tally)
+    if bounds.law is None:
+        raise UnavailableError("an unnormalised density has no temperature.")
+    return bounds.temperature(level)

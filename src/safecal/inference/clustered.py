@@ -23,13 +23,15 @@ import numpy as np
 from scipy import special
 
 from .._checks.columns import numbered
-from .._sums.clusters import NEAR, Clusters, added_by
+from .._kernels.spectrum import STARTS
+from .._sums.clusters import BASE, NEAR, BetaSums, Clusters, added_by
+from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from .law import Law, StatesLaw, Tails, Tilt, crossing, normal_score
 
 __all__ = [
-    "ALIKE", "ClusterSums", "ClusteredLaw", "Rarity", "by_key", "clusters_at_one", "null_distance", "of_pairs",
-    "rarest_half",
+    "ALIKE", "ClusterSums", "ClusteredLaw", "LogisticPairs", "Rarity", "by_key", "clusters_at_one", "null_distance",
+    "of_pairs", "rarest_half",
 ]  # fmt: skip
 
 EXPECTED = 5.0
@@ -90,32 +92,30 @@ class ClusterSums(NamedTuple):
     ) -> Self:  # fmt: skip
         """Add up clusters: their sums S and V, of deviations (the roots of C), and of squared excess."""
 
-        def by_key(column: FloatArray) -> FloatArray:
-            if key is None:
-                return np.asarray(column.sum(keepdims=True))
-            return np.asarray(np.bincount(key, weights=column, minlength=size), dtype=np.float64)
+        def added(column: FloatArray) -> FloatArray:
+            return np.asarray(column.sum(keepdims=True)) if key is None else by_key(column, key, size)
 
         def of_key(column: FloatArray) -> FloatArray:
             return column if key is None else column[key]
 
         with np.errstate(all="ignore"):
-            count = by_key(((deviation > 0.0) | (sums != 0.0)).astype(np.float64))
-            share = deviation / of_key(by_key(deviation))  # so that no fourth power leaves the range of floats
+            count = added(((deviation > 0.0) | (sums != 0.0)).astype(np.float64))
+            share = deviation / of_key(added(deviation))  # so that no fourth power leaves the range of floats
             share *= share
-            effective = by_key(share) ** 2 / by_key(share * share)
+            effective = added(share) ** 2 / added(share * share)
             effective = np.where(np.isfinite(effective), effective, count)
             shared = np.maximum(deviation**2 - variance, 0.0)
             seen = np.where(variance > 0.0, shared / variance * square, 0.0)
             products = sums**2 - square
             estimates = []
             for whole in (shared, seen):
-                together = by_key(whole)
-                correlation = np.where(together > 0.0, by_key(products) / together, 0.0)
-                residual = by_key((products - of_key(correlation) * whole) ** 2)
+                together = added(whole)
+                correlation = np.where(together > 0.0, added(products) / together, 0.0)
+                residual = added((products - of_key(correlation) * whole) ** 2)
                 error = np.where(together > 0.0, np.sqrt(residual * count / (count - 1.0)) / together, 0.0)
                 estimates.append((correlation, error))
             correlations, errors = (np.stack(x) for x in zip(*estimates, strict=True))
-        total, squares, own, together = (by_key(x) for x in (sums, sums**2, variance, shared))
+        total, squares, own, together = (added(x) for x in (sums, sums**2, variance, shared))
         return cls(count, total, squares, own, together, effective, correlations, errors)
 
     def times(self, factor: float) -> Self:
@@ -151,17 +151,14 @@ class ClusterSums(NamedTuple):
 
     def tails(self, rarity: Rarity) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return t, and the probabilities of a sum as large, and of one as small."""
-        t = [_t_statistic(self.total, variance) for variance in (self.above(rarity), self.below(rarity))]
+        with np.errstate(all="ignore"):
+            roots = np.sqrt(self.above(rarity)), np.sqrt(self.below(rarity))
+            t = [np.where(self.total == 0.0, 0.0, self.total / root) for root in roots]
         df = self.freedom
         enough = np.isfinite(df)
         df = np.where(enough, df, 1.0)
         upper, lower = special.stdtr(df, -t[0]), special.stdtr(df, t[1])
         return np.where(self.total > 0.0, *t), np.where(enough, upper, 1.0), np.where(enough, lower, 1.0)
-
-
-def _t_statistic(total: FloatArray, variance: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        return np.where(total == 0.0, 0.0, total / np.sqrt(variance))
 
 
 def of_pairs(key: IndexArray, cluster: IndexArray, sums: FloatArray) -> tuple[IndexArray, FloatArray]:
@@ -194,36 +191,20 @@ _INWARD = tuple(2.0**k for k in (-8.0, -6.0, -5.0, -4.0, *np.arange(-3.5, 20.0, 
 _MANY = 100.0  # equal clusters: so many that rule a beta out rule out all beyond it, too
 
 
-class _Node(NamedTuple):
-    """Sums of clusters at one beta, in units of the weight."""
-
-    expected: FloatArray
-    variance: FloatArray
-    deviation: FloatArray
-    square: FloatArray
-
-
 @final
 class ClusteredLaw(Law):
-    """A law of which only the sums at each beta are used; the spread is that of clusters.
+    """The law of rows that come in clusters: of that of the rows only the sums at each beta are used.
 
     The sums of a cluster are known at beta = 1/2, 1 and 2. Between them their logarithms follow a parabola in beta,
     beyond them they change as those of all rows; squares follow a parabola in the surprise expected. Sums over all
     clusters are exact, but for deviations and squares of K classes. For states everything is exact.
-
-    Parameters
-    ----------
-    law : Law
-        That of the rows, without their clusters.
-    clusters : Clusters
-        Their sums.
     """
 
     def __init__(self, law: Law, clusters: Clusters) -> None:
         self._law, self._sharp = law, clusters.sharp
         nodes = [clusters.at(beta) for beta in NEAR]
         self._nodes = [
-            _Node(n.expected / law.unit, n.variance / law.unit**2, n.deviation / law.unit, n.square / law.unit**2)
+            BetaSums(n.expected / law.unit, n.variance / law.unit**2, n.deviation / law.unit, n.square / law.unit**2)
             for n in (node if np.isfinite(node.expected).all() else nodes[1] for node in nodes)
         ]
         self._seen = clusters.column("excess") / law.unit + self._nodes[1].expected
@@ -264,20 +245,20 @@ class ClusteredLaw(Law):
         x = math.log2(beta)
         return Rarity(*(np.array([np.interp(x, (-1.0, 0.0, 1.0), shares)]) for shares in rarities))
 
-    def _node(self, beta: float) -> _Node:
+    def _node(self, beta: float) -> BetaSums:
         """Return the sums of each cluster at one beta."""
         at = self.at(beta)
         square = self._square(at.mean)
         if isinstance(self._law, StatesLaw):
             at_one, u = self._nodes[1], 1.0 / beta
-            return _Node(at_one.expected * u, at_one.variance * u * u, at_one.deviation * u, square)
+            return BetaSums(at_one.expected * u, at_one.variance * u * u, at_one.deviation * u, square)
         mean, variance, deviation = self._between(min(max(beta, NEAR[0]), NEAR[-1]))
         ratio = at.variance / max(float(variance.sum()), 1e-300)
         mean, variance = _scaled_to(mean, at.mean), _scaled_to(variance, at.variance)
         totals = self._law.spread(beta)
         if totals is not None:
-            return _Node(mean, variance, _scaled_to(deviation, totals[0]), _scaled_to(square, totals[1]))
-        return _Node(mean, variance, deviation * math.sqrt(ratio), square)
+            return BetaSums(mean, variance, _scaled_to(deviation, totals[0]), _scaled_to(square, totals[1]))
+        return BetaSums(mean, variance, deviation * math.sqrt(ratio), square)
 
     def _between(self, beta: float) -> list[FloatArray]:
         """Return all but the squares, by parabolas through the logarithms at the nodes."""
@@ -357,3 +338,58 @@ def _scaled_to(column: FloatArray, total: float) -> FloatArray:
     """Make a column add up to a total."""
     whole = float(column.sum())
     return column * (total / whole) if whole > 0.0 else np.full(len(column), total / len(column))
+
+
+class LogisticPairs(NamedTuple):
+    """Pairs of cluster and coarse cell, as rows of a logistic regression on the log-odds.
+
+    All rows of a pair are taken to have the probability that its mistakes were announced with. What a shift or a slope
+    owes to a cluster is then a sum over its pairs.
+    """
+
+    cluster: IndexArray
+    size: int
+    z: FloatArray
+    seen: FloatArray  # the weight of rows in which the event happened
+    weight: FloatArray
+    weight2: FloatArray
+
+    @classmethod
+    def of(cls, tally: Tally) -> Self | None:
+        """Read the pairs of a tally; None where it has none: documents do not hold them."""
+        if tally.cell_pairs is None or tally.clusters is None:
+            return None
+        pairs = tally.cell_pairs.of_order(None)
+        weight, weight2, wrong, announced = (
+            pairs.sums[:, BASE.index(name)] for name in ("weight", "weight2", "seen", "announced")
+        )
+        usable = (weight > 0.0) & (announced > 0.0)
+        cluster, weight, weight2, wrong = pairs.cluster[usable], weight[usable], weight2[usable], wrong[usable]
+        positive = pairs.cell[usable] >= len(STARTS)
+        L = np.log(np.maximum(weight - announced[usable], 1e-300)) - np.log(announced[usable])
+        seen = np.where(positive, weight - wrong, wrong)
+        numbers, index = np.unique(cluster, return_inverse=True)
+        return cls(index, len(numbers), np.where(positive, L, -L), seen, weight, weight2)
+
+    def error(self, shift: float, slope: float, along: FloatArray) -> tuple[float, float]:
+        """Return the standard error of the score in a direction, at a shift and a slope, and its degrees of freedom.
+
+        The degrees are NaN where clusters are too few.
+        """
+        x = shift + slope * self.z
+        q, not_q = special.expit(x), special.expit(-x)
+        pull = along[0] + along[1] * self.z
+        share = np.where(self.weight > 0.0, self.weight2 / self.weight, 0.0)
+        deviation = np.abs(pull) * self.weight * np.sqrt(q * not_q)
+        columns = (
+            pull * (self.seen - self.weight * q),
+            pull**2 * self.weight2 * q * not_q,
+            deviation,
+            pull**2 * share * (self.seen * not_q**2 + (self.weight - self.seen) * q**2),
+        )
+        total, variance, moved, square = (by_key(column, self.cluster, self.size) for column in columns)
+        sums = ClusterSums.of(total, variance, moved, square)
+        # Either side may hide what has not happened yet: the rarer outcome of the rows that weigh most.
+        chance = np.array([rarest_half(np.minimum(q, not_q), deviation)])
+        largest = float(sums.below(Rarity(chance, chance))[0])
+        return math.sqrt(max(largest, 0.0)), float(sums.freedom[0])

@@ -1,12 +1,11 @@
-"""Shift and slope of two classes: Cox's recalibration ``logit P(y) = shift + slope * log-odds``, from a tally.
+"""Logistic fits of two classes: Cox's recalibration ``logit P(y) = shift + slope * log-odds``, and what is at fault.
 
 A calibrated model has shift 0 and slope 1. The slope is one over the implied temperature where nothing else is wrong; a
 shift says that the event happens more often, or more rarely, than it is predicted at every level.
 
-Where rows of a cluster depend on each other, a pair of cluster and coarse cell stands for its rows: all have the
-probability that its mistakes were announced with. What a shift or a slope owes to a cluster is then a sum over its
-pairs, and the spread of these sums is that of `clustered`: never less than what clusters show, nor than what they do
-by chance if they share surprises.
+A fault is a change of the predictions with one or two numbers to fit: a temperature, a shift, both, or a few wrong
+labels. The one with the largest likelihood explains the outcomes best, at a price of `PRICE` for each number; what is
+left is compared range by range, for faults that none of them explains.
 """
 
 import math
@@ -20,16 +19,15 @@ from scipy import special
 from .. import documents
 from .._checks.columns import steadied
 from .._kernels.compiled import logistic_sums
-from .._kernels.spectrum import STARTS
 from .._sums.cells import Points
-from .._sums.clusters import BASE
 from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
-from .clustered import ClusterSums, Rarity, rarest_half
+from .clustered import LogisticPairs
 from .results import Interval
 
-__all__ = ["Cox", "LogisticPairs", "LogisticRows"]
+__all__ = ["PRICE", "Cox", "Explained", "explain"]
 
+Free = tuple[bool, bool]  # whether the shift is to be fitted, and whether the slope is
 _STEPS = 200  # of Newton's method
 _FAR = 100.0  # a shift or a slope beyond which the likelihood has no maximum
 _FARTHEST = 1e4  # log-odds
@@ -37,59 +35,12 @@ _EXACT = 1e-10  # what the last step of Newton's method may gain: the next would
 _ROUNDING = 1e-13  # of the information on a slope: what is left of it where all predictions are alike
 _NONE = "none: no best shift and slope exist"
 _LONG = 1e-4  # of what is fitted: a last step that is longer leads to infinity
-
-
-class LogisticPairs(NamedTuple):
-    """Pairs of cluster and coarse cell, as rows of a logistic regression."""
-
-    cluster: IndexArray
-    size: int
-    z: FloatArray
-    seen: FloatArray  # the weight of rows in which the event happened
-    weight: FloatArray
-    weight2: FloatArray
-    positive: AnyArray
-
-    @classmethod
-    def of(cls, tally: Tally) -> Self | None:
-        """Read the pairs of a tally; None where it has none: documents do not hold them."""
-        if tally.cell_pairs is None or tally.clusters is None:
-            return None
-        pairs = tally.cell_pairs.of_order(None)
-        weight, weight2, wrong, announced = (
-            pairs.sums[:, BASE.index(name)] for name in ("weight", "weight2", "seen", "announced")
-        )
-        usable = (weight > 0.0) & (announced > 0.0)
-        cluster, weight, weight2, wrong = pairs.cluster[usable], weight[usable], weight2[usable], wrong[usable]
-        positive = pairs.cell[usable] >= len(STARTS)
-        L = np.log(np.maximum(weight - announced[usable], 1e-300)) - np.log(announced[usable])
-        seen = np.where(positive, weight - wrong, wrong)
-        numbers, index = np.unique(cluster, return_inverse=True)
-        return cls(index, len(numbers), np.where(positive, L, -L), seen, weight, weight2, positive)
-
-    def error(self, shift: float, slope: float, along: FloatArray) -> tuple[float, float]:
-        """Return the standard error of the score in a direction, at a shift and a slope, and its degrees of freedom.
-
-        The degrees are NaN where clusters are too few.
-        """
-        x = shift + slope * self.z
-        q, not_q = special.expit(x), special.expit(-x)
-        pull = along[0] + along[1] * self.z
-        share = np.where(self.weight > 0.0, self.weight2 / self.weight, 0.0)
-        sums = ClusterSums.of(
-            self._sum_by_cluster(pull * (self.seen - self.weight * q)),
-            self._sum_by_cluster(pull**2 * self.weight2 * q * not_q),
-            self._sum_by_cluster(np.abs(pull) * self.weight * np.sqrt(q * not_q)),
-            self._sum_by_cluster(pull**2 * share * (self.seen * not_q**2 + (self.weight - self.seen) * q**2)),
-        )
-        deviation = np.abs(pull) * self.weight * np.sqrt(q * not_q)
-        # Either side may hide what has not happened yet: the rarer outcome of the rows that weigh most.
-        chance = np.array([rarest_half(np.minimum(q, not_q), deviation)])
-        variance = float(sums.below(Rarity(chance, chance))[0])
-        return math.sqrt(max(variance, 0.0)), float(sums.freedom[0])
-
-    def _sum_by_cluster(self, column: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(self.cluster, weights=column, minlength=self.size), dtype=np.float64)
+PRICE = 6.0  # of one fitted number, in log-likelihood: by chance alone it gains as much in 1 of 1900 samples
+_LESS = 3.0  # that wrong labels must gain beyond a temperature: where predictions are vague the two are alike
+_ALIKE = 1e-3  # log-likelihood: less is no difference
+_SHARE = 1e-12  # of labels: less is no difference
+_HALVINGS, _NEWTON = 8, 30  # of the scale of that share, and steps of Newton's method
+_RANGES = 16  # of about equal information, in which the rest is compared
 
 
 @final
@@ -187,7 +138,7 @@ class _Likelihood(NamedTuple):
     score: tuple[float, float]
     information: tuple[float, float, float]
 
-    def step(self, free: tuple[bool, bool]) -> tuple[float, float] | None:
+    def step(self, free: Free) -> tuple[float, float] | None:
         """Return Newton's step over what is free; None where there is none."""
         (u, v), (a, b, c) = self.score, self.information
         if all(free):
@@ -227,7 +178,7 @@ class LogisticRows(NamedTuple):
         value = first * shift + second * (slope - 1.0) - lost
         return _Likelihood(value, (first - u, second - v), (a, b, c))
 
-    def best(self, start: tuple[float, float], free: tuple[bool, bool], at_start: _Likelihood | None = None) -> _Fit:
+    def best(self, start: tuple[float, float], free: Free, at_start: _Likelihood | None = None) -> _Fit:
         """Maximise the likelihood over what is free, by Newton's method; steps are halved while it falls."""
         shift, slope = start
         current = self.at(shift, slope) if at_start is None else at_start
@@ -260,16 +211,20 @@ class LogisticRows(NamedTuple):
         b = float(spread @ self.z)
         return np.array([[float(spread.sum()), b], [b, float(spread @ (self.z * self.z))]])
 
-    def interval(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float) -> Interval:
+    def _inverse_information(self, fit: _Fit, free: Free) -> tuple[IndexArray, FloatArray]:
+        """Return the places of what is free, and the inverse of the information on it."""
+        a, b, c = self.at(fit.shift, fit.slope).information
+        kept = np.flatnonzero(free)
+        return kept, np.linalg.inv(np.array([[a, b], [b, c]])[np.ix_(kept, kept)])
+
+    def interval(self, fit: _Fit, k: int, free: Free, level: float) -> Interval:
         """Return shift (0) or slope (1) with its interval: by the likelihood, or by a sandwich where weights differ."""
         value = (fit.shift, fit.slope)[k]
         if not fit.exists:
             return Interval(math.nan, -math.inf, math.inf, level, _NONE)
         if np.any(self.w != 1.0):
-            a, b, c = self.at(fit.shift, fit.slope).information
-            information, variance = np.array([[a, b], [b, c]]), self._variance(fit.shift, fit.slope)
-            kept = np.flatnonzero(free)
-            inverse = np.linalg.inv(information[np.ix_(kept, kept)])
+            kept, inverse = self._inverse_information(fit, free)
+            variance = self._variance(fit.shift, fit.slope)
             spread = np.diag(inverse @ variance[np.ix_(kept, kept)] @ inverse)[k if len(kept) > 1 else 0]
             error = math.sqrt(max(float(spread), 0.0))
             reach = -float(special.ndtri(0.5 * (1.0 - level))) * error
@@ -277,7 +232,7 @@ class LogisticRows(NamedTuple):
         low, high = (self._profile_end(fit, k, free, level, side) for side in (-1.0, 1.0))
         return Interval(value, low, high, level, "profile likelihood")
 
-    def _profile_end(self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, side: float) -> float:
+    def _profile_end(self, fit: _Fit, k: int, free: Free, level: float, side: float) -> float:
         """Return where twice the drop of the likelihood, over the other one, reaches its quantile."""
         wanted = 0.5 * float(special.chdtri(1.0, 1.0 - level))
         others = (free[0] and k != 0, free[1] and k != 1)
@@ -294,20 +249,16 @@ class LogisticRows(NamedTuple):
                 return side * math.inf
         return inside[k] + side * _zero_of(beyond, reach)
 
-    def clustered(
-        self, fit: _Fit, k: int, free: tuple[bool, bool], level: float, pairs: LogisticPairs | None
-    ) -> Interval:
+    def clustered(self, fit: _Fit, k: int, free: Free, level: float, pairs: LogisticPairs | None) -> Interval:
         """Return shift (0) or slope (1) with its interval, where rows of a cluster depend on each other."""
         value = (fit.shift, fit.slope)[k]
         if not fit.exists:
             return Interval(math.nan, -math.inf, math.inf, level, _NONE)
         if pairs is None:
             return Interval(value, -math.inf, math.inf, level, "none: the sums by cluster and range are missing")
-        kept = np.flatnonzero(free)
+        kept, inverse = self._inverse_information(fit, free)
         along = np.zeros(2)
-        a, b, c = self.at(fit.shift, fit.slope).information
-        information = np.array([[a, b], [b, c]])
-        along[kept] = np.linalg.inv(information[np.ix_(kept, kept)])[np.flatnonzero(kept == k)[0]]
+        along[kept] = inverse[np.flatnonzero(kept == k)[0]]
         error, freedom = pairs.error(fit.shift, fit.slope, along)
         if not freedom > 0.0:
             return Interval(value, -math.inf, math.inf, level, "none: too few clusters")
@@ -328,8 +279,7 @@ class LogisticRows(NamedTuple):
     def score_tests(self) -> tuple[float, float, float]:
         """Return p-values of shift 0 and slope 1: each by itself, and together."""
         score, variance = np.array(self.at(0.0, 1.0).score), self._variance(0.0, 1.0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            chi_squares = score**2 / np.diag(variance)
+        chi_squares = score**2 / np.diag(variance)
         try:
             chi_square = float(score @ np.linalg.solve(variance, score))
         except np.linalg.LinAlgError:  # every prediction is the same: a shift and a slope are one
@@ -360,3 +310,91 @@ def _anchored(rows: LogisticRows, tally: Tally) -> LogisticRows:
         return rows
     first, second = rows.at(0.0, 1.0).score
     return rows._replace(missing=(s.sum_observed - s.sum_predicted - first, -s.sum_excess - second))
+
+
+class Explained(NamedTuple):
+    """How well each fault explains the outcomes.
+
+    ``gain`` is the log-likelihood of each above that of the predictions as they are; ``cause`` the best, at its price,
+    or ``"none"``; ``rest`` about what is still to be gained, and ``p_rest`` the p-value that nothing else is wrong.
+    """
+
+    cause: str
+    gain: dict[str, float]
+    shift: float
+    slope: float
+    noise: float
+    rest: float
+    p_rest: float
+
+
+@np.errstate(all="ignore")  # log-odds may be so far that squares of them overflow; such fits do not exist
+def explain(points: Points, chance_right: float = 0.0) -> Explained:
+    """Compare the faults. ``chance_right`` is how often a wrong label is right all the same: one over the classes."""
+    rows = LogisticRows.of(points)
+    unchanged = rows.at(0.0, 1.0)
+    base = unchanged.value
+    if rows.happened.all() or not rows.happened.any():  # the larger the shift the likelier, and nothing is left
+        shift, cause = (math.inf if rows.happened.all() else -math.inf), ("shift" if -base > PRICE else "none")
+        return Explained(cause, {"shift": -base, "slope": 0.0, "both": -base, "noise": 0.0}, shift, 1.0, 0.0, 0.0, 1.0)
+    free = {"slope": (False, True), "shift": (True, False), "both": (True, True)}
+    fits = {name: rows.best((0.0, 1.0), fitted, unchanged) for name, fitted in free.items()}
+    gain = {name: fit.value - base if fit.exists else 0.0 for name, fit in fits.items()}
+    noise, gain["noise"] = _random_labels(rows, base, chance_right)
+    price = {"slope": PRICE, "shift": PRICE, "noise": PRICE + _LESS, "both": 2.0 * PRICE}
+    # Where all predictions are alike a shift and a slope are one, and rounding must not choose between them.
+    cause = max(gain, key=lambda name: gain[name] - price[name] + _ALIKE * (name == "shift"))
+    if gain[cause] <= PRICE * (1.0 + (cause == "both")):
+        cause = "none"
+    predicted = special.expit(rows.z)
+    if cause == "noise":
+        predicted = (1.0 - noise) * predicted + noise * (chance_right or 0.5)
+    elif cause != "none":
+        predicted = special.expit(fits[cause].shift + fits[cause].slope * rows.z)
+    fitted = {"none": 0, "both": 2}.get(cause, 1)
+    fit = fits["shift" if cause == "shift" else "both"]
+    leftover = _unexplained(rows, np.where(points.positive, points.cell, -1 - points.cell), predicted, fitted)
+    return Explained(cause, gain, fit.shift, fit.slope, noise, *leftover)
+
+
+def _random_labels(rows: LogisticRows, base: float, chance_right: float) -> tuple[float, float]:
+    """Return the share of labels that look as if drawn at random, and how much it gains."""
+    m, label_chance = rows.mass, chance_right or 0.5
+    mass = special.expit(np.where(rows.happened, rows.z, -rows.z))
+    change = np.where(rows.happened, label_chance, 1.0 - label_chance) - mass
+
+    def slopes(share: float) -> tuple[float, float]:
+        ratio = change / (mass + share * change)
+        return float(m @ ratio), -float(m @ (ratio * ratio))
+
+    low, high = 1e-9, 1.0
+    if not slopes(low)[0] > 0.0:
+        return 0.0, 0.0
+    for _ in range(_HALVINGS):  # the likelihood is concave: first its scale, and then Newton's steps
+        share = math.sqrt(low * high)
+        low, high = (share, high) if slopes(share)[0] > 0.0 else (low, share)
+    share = low
+    for _ in range(_NEWTON):
+        first, second = slopes(share)
+        before, share = share, min(max(share - first / second, low), high)
+        if abs(share - before) < _SHARE:
+            break
+    return share, max(float(m @ np.log(mass + share * change)) - base, 0.0)
+
+
+def _unexplained(rows: LogisticRows, cell: IndexArray, predicted: FloatArray, fitted: int) -> tuple[float, float]:
+    """Return about what is still to be gained in ranges, each a union of whole cells, and the p-value of their gaps."""
+    m = rows.mass
+    cell = cell - cell.min()
+    spread = np.bincount(cell, weights=rows.w * m * predicted * (1.0 - predicted))
+    gap = np.bincount(cell, weights=m * (rows.happened - predicted))
+    before = np.cumsum(spread)
+    if not before[-1] > 0.0:
+        return 0.0, 1.0
+    place = np.minimum((_RANGES * (before - 0.5 * spread) / before[-1]).astype(np.intp), _RANGES - 1)
+    gaps, spreads = (np.bincount(place, weights=x, minlength=_RANGES) for x in (gap, spread))
+    filled = spreads > 0.0
+    freedom, total = float(filled.sum() - fitted), float((gaps[filled] ** 2 / spreads[filled]).sum())
+    if freedom <= 0.0:
+        return 0.0, 1.0
+    return 0.5 * max(total - freedom, 0.0), float(special.chdtrc(freedom, total))

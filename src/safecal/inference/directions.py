@@ -24,16 +24,9 @@ from .ranges import SHOWN, SUSPECTED, dependence
 from .results import Interval
 
 __all__ = [
-    "Axis",
-    "Direction",
-    "JudgedDirection",
-    "axes_of",
-    "has_directions",
-    "judged_directions",
-    "least_of_largest",
-    "shift_gain",
-    "shows_directions",
-]
+    "Axis", "Direction", "JudgedDirection", "axes_of", "has_directions", "judged_directions", "least_of_largest",
+    "shift_gain", "shows_directions",
+]  # fmt: skip
 
 _WRITTEN, _MOST = 0.2, 3  # the least correlation with an axis that is written, and of how many
 _ALONE = 0.9  # a correlation with one axis that is as good as 1

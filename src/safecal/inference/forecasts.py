@@ -16,7 +16,7 @@ from .._types import FloatArray
 from .directions import Direction, least_of_largest
 from .results import Interval
 
-__all__ = ["Correlation", "Coverage", "Direction", "Forecast", "Vector"]
+__all__ = ["Forecast", "Vector"]
 
 
 @final

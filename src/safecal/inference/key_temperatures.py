@@ -20,9 +20,8 @@ from .._sums.nodes import NodeTable
 from .._sums.summary import COLUMN
 from .._types import BoolArray, FloatArray, IndexArray
 from .law import LARGEST, SMALLEST
-from .mistakes import mistakes_by_key
-from .nodes import BEYOND, FROM_ENDS
-from .sum_bounds import Keys, blocks
+from .nodes import BEYOND, FROM_ENDS, in_log_beta
+from .sum_bounds import Keys, blocks, mistakes_by_key
 
 __all__ = ["Hot", "KeyLaw", "KeyTemperatures", "NodeKeys", "StateKeys"]
 
@@ -81,22 +80,17 @@ class StateKeys(KeyLaw):
 
 @final
 class NodeKeys(KeyLaw):
-    """Rows whose log-partition is known at nodes.
+    """Rows whose log-partition is known at nodes; ``sums`` are those of the same keys, as `Table` holds them.
 
-    Parameters
-    ----------
-    table : NodeTable
-        Of the same keys.
-    sums : ndarray of shape (keys, sums)
-        As `Table` holds them.
-    most_entropy : float
-        Entropy of a prediction that says nothing; NaN where some rows rule some classes out, or have no classes.
+    ``most_entropy`` is the entropy of a prediction that says nothing; NaN where some rows rule some classes out, or
+    have no classes.
     """
 
     def __init__(self, table: NodeTable, sums: FloatArray, most_entropy: float) -> None:
         self._classes = table.classes
         nodes = table.nodes
-        value, first, second, third = np.moveaxis(nodes[:, :, :4], 2, 0)
+        cumulants = np.moveaxis(nodes[:, :, :4], 2, 0)
+        value, _, second, third = cumulants
         beta = np.array(NODES)
         known: BoolArray = np.asarray(np.isfinite(nodes).all(axis=2))
         with np.errstate(all="ignore"):  # keys without rows, or so sharp that nothing is left at beta = 4
@@ -108,13 +102,7 @@ class NodeKeys(KeyLaw):
             self._fourth = self._fourth_power(mass * most_entropy)
             if table.classes:
                 known &= value > 0.0
-                l1 = first / value
-                l2 = second / value - l1 * l1
-                l3 = third / value - 3.0 * first * second / value**2 + 2.0 * l1**3
-                value, first, second, third = np.log(value), l1, l2, l3
-            d2 = beta**2 * second + beta * first
-            d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
-        self._ends = np.stack([value, beta * first, d2, d3], axis=2)
+            self._ends = np.stack(in_log_beta(beta, cumulants, table.classes), axis=2)
         self._first, self._last = _known_around_one(known)
         self.lowest = np.full(len(sums), SMALLEST) if table.classes else np.exp(_X[self._first])
         self.highest = np.exp(_X[self._last]) * (BEYOND if table.classes else 1.0)
@@ -220,25 +208,14 @@ class Hot(NamedTuple):
 class KeyTemperatures:
     """The temperatures of keys.
 
-    Parameters
-    ----------
-    law : callable
-        Returns how the surprise of some keys is distributed, by their places.
-    sums : ndarray of shape (keys, sums)
-        As `Table` holds them.
-    alpha : float
-        Accepted probability of a miss, for each end.
-    reach : ndarray of shape (keys,), optional
-        How far the upper bound on ECD lies above it where rows come in clusters; it widens as the spread does that is
-        claimed. No lower bound is known then. By default bounds are those of independent rows.
+    ``law`` returns how the surprise of some keys is distributed, by their places; ``sums`` are as `Table` holds them,
+    and ``alpha`` is the accepted probability of a miss, for each end. Where rows come in clusters, ``reach`` is how far
+    the upper bound on the ECD of each key lies above it; it widens as the spread does that is claimed, and no lower
+    bound is known then.
     """
 
     def __init__(
-        self,
-        law: Callable[[IndexArray], KeyLaw],
-        sums: FloatArray,
-        alpha: float,
-        reach: FloatArray | None = None,
+        self, law: Callable[[IndexArray], KeyLaw], sums: FloatArray, alpha: float, reach: FloatArray | None = None
     ) -> None:
         self._law, self._sums, self._alpha, self._reach = law, sums, alpha, reach
 

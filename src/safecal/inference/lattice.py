@@ -61,13 +61,7 @@ class _Grid:
 
 @final
 class Lattice:
-    """The weighted sum of the surprises of two-class rows.
-
-    Parameters
-    ----------
-    points : Points
-        What stands for the rows.
-    """
+    """The weighted sum of the surprises of two-class rows, for which points stand."""
 
     def __init__(self, points: Points) -> None:
         with np.errstate(over="ignore"):
@@ -76,19 +70,9 @@ class Lattice:
         self._grids: dict[int, _Grid] = {}
 
     def tails(self, beta: float, tilt: float) -> Tails:
-        """Return both tails at the sum seen.
+        """Return both tails at the sum seen, under ``p_beta``; the atom at it is in both, unless the law is smooth.
 
-        Parameters
-        ----------
-        beta : float
-            Inverse temperature of the law.
-        tilt : float
-            The ``t`` at which the law proportional to ``exp(t S)`` has about the mean seen.
-
-        Returns
-        -------
-        Tails
-            The atom at the sum seen is in both, unless the law is smooth.
+        ``tilt`` is the ``t`` at which the law proportional to ``exp(t S)`` has about the mean seen.
         """
         odds = self._all.odds(beta, tilt)
         if not float(self._all.variance(odds).sum()) > 0.0:  # so sure that the tilted sum is one number: that seen

@@ -3,20 +3,27 @@
 A surprise is how much less likely an outcome was than the likeliest one, ``log p(likeliest) - log p(outcome)``; for
 states it is half of NEES. Under ``p_beta``, proportional to ``p**beta``, its sum has the cumulants that `Law.at` gives.
 It says all that the data say about beta. Impossible rows are left out: no temperature explains them.
+
+Beside that, what laws of sums are made of: both tails where cumulants are known, each computed by itself so that no
+p-value leaves [0, 1]; and the spread of a mean that the data themselves show.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple, final
+from typing import NamedTuple, Self, final
 
+import numpy as np
 from scipy import special
 
 from .._sums.summary import Summary
+from .._types import FloatArray
 from ..errors import UnavailableError
-from .tails import pearson3
 
-__all__ = ["LARGEST", "SMALLEST", "Law", "StatesLaw", "Tails", "Tilt", "crossing", "fitted", "normal_score", "solve"]
+__all__ = [
+    "ATOM", "FEW", "LARGEST", "SMALLEST", "Law", "Spread", "StatesLaw", "Tails", "Tilt", "crossing", "fitted",
+    "lugannani_rice", "normal", "normal_score", "pearson3", "solve", "summary_spread", "undo_hall",
+]  # fmt: skip
 
 LARGEST, SMALLEST = 2.0**20, 2.0**-20  # inverse temperatures beyond which nothing changes any more
 _STEPS = 100
@@ -25,6 +32,8 @@ _CLOSE = 1e-5  # in log beta: steps that are shorter shrink as they should
 _NARROW = 1e-7  # of a bound, in normal scores
 _ALL = 1e-3  # the smallest beta of a range that goes as far as it can
 _EDGE = 1.0 + 1e-9  # times an end of the range: a root that stopped there
+ATOM = 1e-10  # shape of a gamma law below which it is one value, but for a probability smaller than every level
+_NEAR = 1e-3  # closer than this to the mean, in standard deviations, the saddlepoint formula is 0/0: use its limit
 
 
 class Tilt(NamedTuple):
@@ -254,4 +263,119 @@ class StatesLaw(Law):
 
     def tails(self, beta: float) -> Tails:
         at = self.at(beta)
-        return Tails(*pearson3(self.seen - at.mean, at.variance, at.third))
+        return pearson3(self.seen - at.mean, at.variance, at.third)
+
+
+def normal(z: float) -> Tails:
+    """Return ``P(Z >= z)`` and ``P(Z <= z)`` for a standard normal."""
+    return Tails(0.5 * math.erfc(z * math.sqrt(0.5)), 0.5 * math.erfc(-z * math.sqrt(0.5)))
+
+
+def pearson3(value: float, variance: float, third: float) -> Tails:
+    """Return both tails of the shifted gamma law with mean 0 and the given variance and third cumulant.
+
+    Exact for sums over Gaussian predictions with equal weights.
+    """
+    spread = math.sqrt(variance)
+    skew = third / variance / spread
+    if abs(skew) < 1e-6:
+        return normal(value / spread)
+    if skew < 0:
+        upper, lower = pearson3(-value, variance, -third)
+        return Tails(lower, upper)
+    shape, scale = (2.0 / skew) ** 2, third / (2.0 * variance)
+    if shape < ATOM:
+        return Tails(1.0 if value <= 0.0 else shape, 1.0)
+    x = max(value / scale + shape, 0.0)
+    return Tails(float(special.gammaincc(shape, x)), float(special.gammainc(shape, x)))
+
+
+def lugannani_rice(distance: float, drop: float, variance: float, third: float) -> Tails:
+    """Return both tails of a sum at its observed value, by the saddlepoint approximation.
+
+    ``distance`` is how far the law has to be tilted for its mean to be the observed value, positive when the value lies
+    above the mean. Between the tilted law and the one tested, ``drop`` is the difference in log-likelihood, which is
+    not negative; ``variance`` and ``third`` are cumulants of the tilted law.
+    """
+    r = math.copysign(math.sqrt(2.0 * max(drop, 0.0)), distance)
+    u = distance * math.sqrt(variance)
+    density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
+    if abs(u) < _NEAR or abs(r) < _NEAR:
+        correction = third / variance**1.5 * (u * u - 1.0) / 6.0
+    else:
+        correction = 1.0 / u - 1.0 / r
+    upper, lower = normal(r)
+    upper, lower = upper + density * correction, lower - density * correction
+    return Tails(min(max(upper, 0.0), 1.0), min(max(lower, 0.0), 1.0))
+
+
+FEW = 200  # units below which each end is the wider of plain and corrected
+
+
+def undo_hall(g: float, skew: float) -> float:
+    """Undo Hall's transformation, which removes the skewness of t: ``t + k t^2/3 + k^2 t^3/27 + k/6``; see Hall (1992).
+
+    ``skew`` is the third central moment of the sum over the third power of its standard deviation.
+    """
+    if abs(skew) < 1e-6:
+        return g
+    return float(3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))
+
+
+class Spread(NamedTuple):
+    """How a mean over independent units spreads: standard error, skewness over the root of their number."""
+
+    error: float
+    skew: float
+    units: int
+
+    @classmethod
+    def of(cls, parts: FloatArray, largest: float) -> Self | None:
+        """Read it off what each unit adds to the mean, centred; None for one unit."""
+        if len(parts) < 2:
+            return None
+        scale = float(np.abs(parts).max())
+        if scale <= 1e-13 * largest:  # all differences are the same
+            return cls(0.0, 0.0, len(parts))
+        parts = parts / scale
+        square = float(np.dot(parts, parts))
+        error = scale * math.sqrt(square * len(parts) / (len(parts) - 1))
+        return cls(error, float((parts**3).sum()) / square**1.5, len(parts))
+
+    def statistic(self, value: float) -> float:
+        """Return the difference over its standard error; 0 where there is neither."""
+        return value / self.error if self.error > 0.0 else 0.0
+
+    def _straightened(self, t: float) -> float:
+        """Return Hall's transformation of t."""
+        k = self.skew
+        return t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
+
+    def p_value(self, value: float) -> float:
+        """Return the two-sided p-value of no difference."""
+        t = self.statistic(value)
+        forms = [self._straightened(t)] + ([t] if self.units < FEW else [])
+        lower = max(float(special.stdtr(self.units - 1, g)) for g in forms)
+        upper = max(float(special.stdtr(self.units - 1, -g)) for g in forms)
+        return min(1.0, 2.0 * min(lower, upper))
+
+    def interval(self, value: float, level: float) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        q = float(special.stdtrit(self.units - 1, 0.5 * (1.0 + level)))
+        high_t, low_t = undo_hall(q, self.skew), undo_hall(-q, self.skew)
+        if self.units < FEW:
+            high_t, low_t = max(high_t, q), min(low_t, -q)
+        return value - high_t * self.error, value - low_t * self.error
+
+
+def summary_spread(s: Summary) -> Spread | None:
+    """Return how ECD spreads, from sums; None where there is no spread, or none that a float can hold."""
+    if not math.isfinite(s.sum_excess3_weight3):
+        return None
+    mean = s.ecd_possible
+    second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean * mean * s.weight2
+    third = s.sum_excess3_weight3 - 3.0 * mean * s.sum_excess2_weight3
+    third += 3.0 * mean * mean * s.sum_excess_weight3 - mean * mean * mean * s.weight3
+    if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
+        return None
+    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)

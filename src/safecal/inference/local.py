@@ -257,8 +257,6 @@ class Local:
         same = same and self.uneven == other.uneven
         return same and np.array_equal(self.numbers, other.numbers, equal_nan=True)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Local({len(self)} ranges of {self.on}; the worst: {self.worst})" if len(self) else "Local(no ranges)"
 
@@ -319,13 +317,11 @@ class Local:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
-        ranges = [{name: documents.number(x) for name, x in row.items()} for row in self._plain()]
+        rows = (zip(NUMBERS, row, strict=True) for row in self.numbers.tolist())
+        ranges = [{name: documents.number(x) for name, x in row} for row in rows]
         content = {"on": self.on, "ranges": ranges, "error": self.error, "min_share": self.min_share}
         content |= {"class_names": list(self.class_names), "uneven": self.uneven}
         return documents.document("local", content)
-
-    def _plain(self) -> Iterator[dict[str, float]]:
-        return (dict(zip(NUMBERS, row, strict=True)) for row in self.numbers.tolist())
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:

@@ -15,10 +15,9 @@ from .._kernels.spectrum import NODES
 from .._sums.nodes import Nodes
 from .._types import FloatArray
 from ..errors import UnavailableError
-from .law import SMALLEST, Law, Tails, Tilt
-from .tails import lugannani_rice, pearson3
+from .law import SMALLEST, Law, Tails, Tilt, lugannani_rice, pearson3
 
-__all__ = ["BEYOND", "FROM_ENDS", "NodesLaw", "two_size_tails"]
+__all__ = ["BEYOND", "FROM_ENDS", "NodesLaw", "in_log_beta"]
 
 _X = np.log(NODES)
 _FEW = 25.0  # expected surprises, or one over the squared skewness, below which their law is a lattice
@@ -66,18 +65,8 @@ class _BelowNodes(NamedTuple):
 class NodesLaw(Law):
     """Rows with more than two outcomes, or densities.
 
-    Parameters
-    ----------
-    nodes : Nodes
-        Sums over the possible rows.
-    excess : float
-        Their summed excess, weighted.
-    mass : float
-        Sum of their weights.
-    weighted : bool
-        Whether rows have weights other than 1.
-    most_entropy : float
-        Entropy of a prediction that says nothing; NaN where some rows rule some classes out.
+    ``excess`` is the summed excess of the possible rows, by weight, and ``mass`` the sum of their weights;
+    ``most_entropy`` the entropy of a prediction that says nothing, NaN where some rows rule some classes out.
     """
 
     def __init__(self, nodes: Nodes, excess: float, mass: float, weighted: bool, most_entropy: float) -> None:
@@ -112,14 +101,8 @@ class NodesLaw(Law):
 
     @property
     def range(self) -> tuple[float, float]:
-        return (
-            (SMALLEST, math.exp(self._x[-1]) * BEYOND)
-            if self._classes
-            else (
-                math.exp(self._x[0]),
-                math.exp(self._x[-1]),
-            )
-        )
+        last = math.exp(self._x[-1])
+        return (SMALLEST, last * BEYOND) if self._classes else (math.exp(self._x[0]), last)
 
     def _piece(self, x: float) -> tuple[float, float, list[float]]:
         """Return the polynomial around a logarithm of beta."""
@@ -167,9 +150,8 @@ class NodesLaw(Law):
         if self._flat or beta == 1.0:
             return self.at_one
         value, first, second, third = self._derivatives(beta)
-        x = math.log(beta)
         second = max(second, 0.0)
-        three = float(np.interp(x, self._x, self._ratios[1]))
+        three = float(np.interp(math.log(beta), self._x, self._ratios[1]))
         return Tilt(value, -first, second, second * self._weight(beta), -third * three)
 
     def tails(self, beta: float) -> Tails:
@@ -218,8 +200,8 @@ class NodesLaw(Law):
         if not self._weighted and 0.0 < self.beta < math.inf:
             best = self.at(self.beta)
             drop = (beta - self.beta) * self.seen + self._rise(beta, self.beta)
-            return Tails(*lugannani_rice(beta - self.beta, drop, best.variance, best.third))
-        return Tails(*pearson3(self.seen - at.mean, at.variance, at.third))
+            return lugannani_rice(beta - self.beta, drop, best.variance, best.third)
+        return pearson3(self.seen - at.mean, at.variance, at.third)
 
     # Given that something surprised, exp(R) - 1 takes the place of exp(R): what is left has no atom at 0.
 
@@ -262,9 +244,8 @@ class NodesLaw(Law):
         tails = []
         for end, beyond in ((low, self.seen > conditional.mean), (high, self.seen < conditional.mean)):
             exponent = self._conditional(end).value - conditional.value - (beta - end) * self.seen
-            tails.append(
-                math.exp(min(exponent, 0.0)) if beyond and (beta - end) * (1.0 if end == low else -1.0) > 0.0 else 1.0
-            )
+            inside = (beta - end) * (1.0 if end == low else -1.0) > 0.0
+            tails.append(math.exp(min(exponent, 0.0)) if beyond and inside else 1.0)
         return tails[0], tails[1]
 
 
@@ -278,18 +259,22 @@ def _known_around_one(usable: list[bool], start: int) -> slice:
     return slice(low, high + 1)
 
 
+def in_log_beta(beta: FloatArray, cumulants: FloatArray, classes: bool) -> tuple[FloatArray, ...]:
+    """Return values and three derivatives in log beta, of those in beta; for classes, of the logarithm of R."""
+    value, first, second, third = cumulants
+    if classes:
+        l1 = first / value
+        l2 = second / value - l1 * l1
+        l3 = third / value - 3.0 * first * second / value**2 + 2.0 * l1**3
+        value, first, second, third = np.log(value), l1, l2, l3
+    d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
+    return value, beta * first, beta**2 * second + beta * first, d3
+
+
 def _polynomials(x: FloatArray, sums: FloatArray, classes: bool) -> list[tuple[float, float, list[float]]]:
     """Return start, width and coefficients of the polynomial between each two nodes; of one node its Taylor series."""
-    beta = np.exp(x)
-    value, first, second, third = sums.T
-    if classes:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            l1 = first / value
-            l2 = second / value - l1 * l1
-            l3 = third / value - 3.0 * first * second / value**2 + 2.0 * l1**3
-            value, first, second, third = np.log(value), l1, l2, l3
-    d1, d2 = beta * first, beta**2 * second + beta * first
-    d3 = beta**3 * third + 3.0 * beta**2 * second + beta * first
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, d1, d2, d3 = in_log_beta(np.exp(x), sums.T, classes)
     if len(x) == 1:
         return [(float(x[0]), 1.0, [float(value[0]), float(d1[0]), float(d2[0]) / 2.0, float(d3[0]) / 6.0])]
     pieces = []
@@ -312,21 +297,8 @@ def two_size_tails(
 ) -> tuple[float, float]:
     """Return ``P(S >= seen)`` and ``P(S <= seen)``, with all that lies within one per cent of it in both.
 
-    Parameters
-    ----------
-    seen : float
-        The sum.
-    rows : float
-        How many rows there are; each surprises with the same probability.
-    rate : float
-        Minus the logarithm of the probability that nothing surprises.
-    mean, variance, third : float
-        Cumulants of the sum.
-
-    Returns
-    -------
-    tuple of float
-        Exact where rows are alike and have two sizes of surprises, but for the slack.
+    So many rows surprise with the same probability each, and with ``exp(-rate)`` none does; ``mean``, ``variance`` and
+    ``third`` are the cumulants of the sum. Tails are exact where surprises have two sizes, but for the slack.
     """
     chance = -math.expm1(-rate / rows)
     expected = rows * chance

@@ -12,8 +12,7 @@ from .._sums.cells import Points
 from .._types import FloatArray
 from .clustered import rarest_half
 from .lattice import Lattice, listed_tails
-from .law import LARGEST, SMALLEST, Law, Tails, Tilt, solve
-from .tails import lugannani_rice
+from .law import LARGEST, SMALLEST, Law, Tails, Tilt, lugannani_rice, solve
 
 __all__ = ["PointsLaw", "count_text"]
 
@@ -34,18 +33,11 @@ class _Tilted(NamedTuple):
 
 @final
 class PointsLaw(Law):
-    """Two-class rows.
+    """Two-class rows, by points that stand for those that are possible and not certain.
 
-    Parameters
-    ----------
-    points : Points
-        What stands for the rows that are possible and not certain.
-    excess : float
-        Their summed excess, weighted; exact, so that points need to be right for differences alone.
-    mass : float
-        Sum of the weights of all possible rows.
-    together : tuple of ndarrays, optional
-        Log-odds and counts of fewer points without weights, for all that does not depend on what happened.
+    Their summed ``excess``, by weight, is exact, so that points need to be right for differences alone; ``mass`` is the
+    sum of the weights of all possible rows. ``together`` are log-odds and counts of fewer points without weights, for
+    all that does not depend on what happened.
     """
 
     def __init__(
@@ -152,7 +144,7 @@ class PointsLaw(Law):
     def _smooth_tails(self, beta: float, tilted: _Tilted | None) -> Tails:
         if tilted is None:
             return Tails(0.0, 1.0) if self.seen > self.at(beta).mean else Tails(1.0, 0.0)
-        return Tails(*lugannani_rice(*tilted))
+        return lugannani_rice(*tilted)
 
     def _rate(self, beta: float) -> float:
         """Return minus the logarithm of the probability that nothing surprises."""

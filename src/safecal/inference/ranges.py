@@ -14,7 +14,9 @@ proves nothing.
 The bound of a single range is wide, because many ranges share a small error. Faults that cancel, over-confident here
 and under-confident there, often show in no range by itself; together they show at once. So the excess of all cells, in
 the order of the predictions, is compared with three smooth curves: a slope, a bend and a double bend (Neyman's smooth
-test). Each curve is orthogonal to a constant, so that a temperature that is the same for all rows hardly counts.
+test). Each curve is orthogonal to a constant, so that a temperature that is the same for all rows hardly counts. The
+same is asked of groups: where they are small, none shows anything by itself; but if they differ, their sums lie farther
+apart than chance puts them.
 """
 
 import math
@@ -28,20 +30,20 @@ from .._sums.cells import Order
 from .._sums.cluster_pairs import PAIRS, CellPairs, OrderPairs, PairPart, added_in_order
 from .._sums.summary import COLUMN
 from .._sums.tally import Tally
-from .._types import FloatArray, IndexArray
-from .sum_bounds import Keys, firm_and_weak_bounds, firm_and_weak_ends, summary_spread
-from .tails import pearson3
+from .._types import BoolArray, FloatArray, IndexArray
+from .law import pearson3, summary_spread
+from .sum_bounds import Keys, firm_and_weak_bounds, firm_and_weak_ends
 
 __all__ = [
-    "NULL", "NUMBERS", "SHOWN", "SUSPECTED", "Evenness", "Ranges", "Unbounded", "bounded_ranges", "cuts", "dependence",
-    "dimensions",
+    "NUMBERS", "SHOWN", "SUSPECTED", "Evenness", "GroupEvenness", "Unbounded", "bounded_ranges", "cuts",
+    "dependence", "dimensions",
 ]  # fmt: skip
 
 _HALVINGS = 4  # to sixteenths
 _VALUES, _ROWS, _OWN_SHARE = 24, 20, 0.2  # so few values, each of so many rows and such a part of the least share
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
 _NEAR = 1e-3  # a probability below it may as well be 0, in words
-NULL = ("sum_varentropy_weight2", "sum_numerical_variance_weight2")  # what the variance of the excess adds up
+_NULL = ("sum_varentropy_weight2", "sum_numerical_variance_weight2")  # what the variance of the excess adds up
 _CURVES = 3  # of the test of evenness
 _FLAT = 1e-9  # a curve of which so little is left beside the others is none of its own
 SHOWN, SUSPECTED = 0.2, 2.0  # of what the level leaves: what the lower bounds of all places of a kind may miss
@@ -262,7 +264,7 @@ class Evenness(NamedTuple):
     def p_value(self) -> float:
         """Return the p-value of calibration that is the same everywhere; 1 where nothing can differ."""
         sums = self.order.sums
-        variance = np.sum([sums[:, COLUMN[name]] for name in NULL], axis=0)
+        variance = np.sum([sums[:, COLUMN[name]] for name in _NULL], axis=0)
         curves = _curves(variance)
         if not len(curves):
             return 1.0
@@ -304,3 +306,48 @@ def _curves(variance: FloatArray) -> FloatArray:
     real[0] = False  # the constant
     curves: FloatArray = np.divide(basis, root[:, None], out=np.zeros_like(basis), where=root[:, None] > 0.0).T
     return np.asarray(curves[real])
+
+
+class GroupEvenness(NamedTuple):
+    """Whether calibration is the same in all groups.
+
+    ``p_value`` is that of groups that differ by chance alone; ``scores`` tell how many standard errors the ECD of each
+    group lies above 0, without regard to the others.
+    """
+
+    p_value: float
+    scores: FloatArray
+
+    @classmethod
+    @np.errstate(all="ignore")
+    def of(cls, tally: Tally) -> "GroupEvenness | None":
+        """Compare the groups of a tally; None where there are none, or clusters are not told apart."""
+        groups, pairs = tally.groups, tally.pairs
+        if groups is None or (tally.clusters is not None and pairs is None):
+            return None
+        excess, squares, *parts = (
+            groups.sums[:, COLUMN[name]] for name in ("sum_excess", "sum_excess2_weight2", *_NULL)
+        )
+        variance = np.sum(parts, axis=0)
+        total = float(variance.sum())
+        if not 0.0 < total < math.inf:
+            return None
+        common = float(excess.sum()) / total  # what one temperature for all of them explains
+        if pairs is None:
+            by_chance = variance * max(float(squares.sum()) / total, 1.0)
+        else:
+            places = {key: k for k, key in enumerate(groups.keys)}
+            place = np.array([places[key] for key in pairs.keys], dtype=np.intp)[pairs.key]
+            rest = pairs.column("excess") - common * pairs.column("variance")
+            by_chance = np.bincount(place, weights=rest * rest, minlength=len(excess))
+        beyond = (excess - common * variance) ** 2 - by_chance  # 0 on average, where groups are alike
+        spread = math.sqrt(float(beyond @ beyond))
+        if not spread > 0.0:  # each group is one cluster: nothing tells groups and clusters apart
+            return None
+        statistic = float(beyond.sum()) / spread
+        return cls(float(special.ndtr(-statistic)), excess / np.sqrt(np.maximum(variance, by_chance)))
+
+    def standing_out(self, beyond: BoolArray, level: float) -> BoolArray:
+        """Return which groups beyond their limit stand out, each by itself: at least the one that most does."""
+        scores = np.where(beyond, self.scores, -math.inf)
+        return np.asarray(scores >= min(float(special.ndtri(level)), float(scores.max())))

@@ -15,12 +15,13 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray
-from .mistakes import ratio_bounds
+from .bounds import ratio_bounds
 from .results import Interval
 
-__all__ = ["ClassShift", "ClassShifts", "FrequentClass", "frequent_classes", "gain_by_shifts"]
+__all__ = ["ClassShift", "ClassShifts", "frequent_classes", "gain_by_shifts", "uneven_gain"]
 
 _ENOUGH = 5.0  # spread of a count, in rows: classes of which less is expected are taken together
 _DEPENDENT = "none: rows depend on each other"
@@ -181,21 +182,8 @@ def frequent_classes(tally: Tally, max_ratio: float, level: float) -> list[Frequ
 
     Mistakes do not show them: a rare class among three or more is never the likeliest one. The bounds are exact where
     rows are independent and have no weights. Those of all classes together miss with a probability of at most a
-    fiftieth of what the level leaves.
-
-    Parameters
-    ----------
-    tally : Tally
-        The sums.
-    max_ratio : float
-        How many times as often as announced a class may happen.
-    level : float
-        Level of the verdict.
-
-    Returns
-    -------
-    list of FrequentClass
-        None of two classes, of which mistakes tell, or where there are no sums by class.
+    fiftieth of what the level of the verdict leaves. None is found of two classes, of which mistakes tell, or where
+    there are no sums by class.
     """
     sums, s = tally.class_sums, tally.summary
     if sums is None or len(sums.observed) < 3:
@@ -245,10 +233,8 @@ class _ClassCounts(NamedTuple):
         observed, predicted = self.observed + half_row, self.predicted + half_row
         ratio = observed / predicted
         centred = np.eye(len(ratio)) - predicted / predicted.sum()  # a constant for all classes changes nothing
-        spread = _covariance_of_counts(
-            self.products[0]
-        )  # without a spread along that constant, which `centred` takes away again
-        spread += float(np.trace(spread)) / len(spread) ** 2
+        spread = _covariance_of_counts(self.products[0])
+        spread += float(np.trace(spread)) / len(spread) ** 2  # along that constant, which `centred` takes away again
         try:
             step = centred @ np.linalg.solve(spread, predicted[:, None] * centred)
         except np.linalg.LinAlgError:
@@ -312,9 +298,8 @@ def _groups_of_classes(products: FloatArray) -> FloatArray:
     if len(rest) and len(kept):
         rows = np.zeros((1, len(spread)))
         rows[0, rest] = 1.0
-        if (
-            float(rows[0] @ _covariance_of_counts(products) @ rows[0]) < _ENOUGH
-        ):  # still too few: with the smallest of the others
+        together = float(rows[0] @ _covariance_of_counts(products) @ rows[0])
+        if together < _ENOUGH:  # still too few: with the smallest of the others
             smallest = kept[int(np.argmin(spread[kept]))]
             kept, rest = kept[kept != smallest], np.append(rest, smallest)
     groups = np.zeros((len(kept) + bool(len(rest)), len(spread)))
@@ -368,3 +353,20 @@ def _distance_from_one(ratio: Interval) -> float:
     if ratio.low > 1.0:
         return math.log(ratio.low)
     return -math.log(ratio.high) if 0.0 < ratio.high < 1.0 else 0.0
+
+
+def uneven_gain(tally: Tally) -> tuple[float, int]:
+    """Return about how much the likelihood gains by a bias for each predicted class, and the class that is worst."""
+    orders = [order for order in tally.orders if order.label is not None]
+    if len(orders) < 2:
+        return 0.0, 0
+    correct, expected, rows = (
+        np.array([order.sums[:, COLUMN[name]].sum() for order in orders])
+        for name in ("sum_correct", "sum_confidence", "weight")
+    )
+    spread = np.maximum(expected * (1.0 - expected / rows), 1e-9)  # at least what it is: confidences of a class differ
+    gap = correct - expected
+    gap = gap - spread * gap.sum() / spread.sum()
+    total = float((gap * gap / spread).sum())
+    worst = orders[int(np.argmin(gap / np.sqrt(spread)))].label
+    return 0.5 * max(total - (len(orders) - 1), 0.0), 0 if worst is None else worst

@@ -1,6 +1,6 @@
-"""Bounds on ECD from sums, at the level that is asked for: of one mean, or of many keys at once.
+"""Bounds of many keys at once, from their sums, at the level that is asked for: on ECD, and on the ratio of mistakes.
 
-Means of skewed data have Hall's transformation of the t statistic. The formulas, for each key:
+The formulas for ECD, for each key:
 
 - a t bound on the mean excess, corrected for skewness by Hall's transformation; below `FEW` rows each end is the wider
   of plain and corrected;
@@ -13,12 +13,15 @@ Means of skewed data have Hall's transformation of the t statistic. The formulas
 
 Where rows come in clusters (`clustered_bounds` and below), the spread is that of `clustered`. Bounds are centred at the
 ECD of their key. Above it, the spread around the bound itself counts as well, as in the test; and the bound is no lower
-than the one that is corrected for skewness by Hall's transformation: a few clusters may hold most of the excess.
+than the one that is corrected for skewness by Hall's transformation: a few clusters may hold most of the excess. The
+ratio of mistakes follows the same rule, for sums of mistakes seen less mistakes announced times the ratio. What
+yes-or-no outcomes would spread on their own is known from what was announced: at a ratio r, announced times r if rows
+are independent; if those of a cluster move as one, at most its weight times as much.
 """
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -28,13 +31,14 @@ from .._sums.clusters import BASE, RARE
 from .._sums.summary import COLUMN, Summary, as_sums
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from .clustered import ClusterSums, Rarity, by_key, null_distance, of_pairs
+from .law import FEW
 from .results import Interval
 from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
 
 __all__ = [
-    "FEW", "Ends", "Keys", "Spread", "blocks", "bounds_by_key", "clustered_bounds", "clustered_interval", "ends_by_key",
+    "Keys", "blocks", "bounds_by_key", "clustered_bounds", "clustered_interval", "clustered_ratios",
     "firm_and_weak_bounds", "firm_and_weak_ends", "interval_from_sums", "intervals_from_sums", "intervals_together",
-    "summary_spread", "undo_hall", "undo_hall_by_key",
+    "mistakes_by_key",
 ]  # fmt: skip
 
 _BLOCK = 65_536  # keys at a time, so that memory stays small beside the sums themselves
@@ -68,7 +72,7 @@ def ends_by_key(sums: FloatArray, *wanted: tuple[float, int]) -> list[FloatArray
 
 def intervals_together(sums: FloatArray, level: float) -> tuple[Interval, ...]:
     """Return an interval for each key, from its sums, at the level that makes all hold together (Bonferroni)."""
-    alpha = _alpha_of_each(sums, fraction(level, "level"))
+    alpha = (1.0 - fraction(level, "level")) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
     return _intervals(sums, alpha, 1.0 - 2.0 * alpha)
 
 
@@ -80,11 +84,6 @@ def intervals_from_sums(sums: FloatArray, level: float) -> tuple[Interval, ...]:
 def interval_from_sums(summary: Summary, level: float) -> Interval:
     """Return ECD with its interval, from sums alone."""
     return intervals_from_sums(as_sums([summary]), level)[0]
-
-
-def _alpha_of_each(sums: FloatArray, level: float) -> float:
-    """Return with what probability each end may miss, so that all intervals hold together."""
-    return (1.0 - level) / 2.0 / max(int(np.count_nonzero(sums[:, COLUMN["n"]])), 1)
 
 
 def blocks(count: int) -> list[slice]:
@@ -198,80 +197,8 @@ def _t_quantile(n: FloatArray, alpha: float) -> FloatArray:
 
 
 def undo_hall_by_key(g: FloatArray, skew: FloatArray) -> FloatArray:
-    """Undo Hall's transformation of t; see `undo_hall`."""
+    """Undo Hall's transformation of t; see `law.undo_hall`."""
     return np.where(np.abs(skew) < 1e-6, g, 3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))
-
-
-FEW = 200  # units below which each end is the wider of plain and corrected
-
-
-def undo_hall(g: float, skew: float) -> float:
-    """Undo Hall's transformation, which removes the skewness of t: ``t + k t^2/3 + k^2 t^3/27 + k/6``; see Hall (1992).
-
-    ``skew`` is the third central moment of the sum over the third power of its standard deviation.
-    """
-    if abs(skew) < 1e-6:
-        return g
-    return float(3.0 / skew * (np.cbrt(1.0 + skew * (g - skew / 6.0)) - 1.0))
-
-
-class Spread(NamedTuple):
-    """How a mean over independent units spreads: standard error, skewness over the root of their number."""
-
-    error: float
-    skew: float
-    units: int
-
-    @classmethod
-    def of(cls, parts: FloatArray, largest: float) -> Self | None:
-        """Read it off what each unit adds to the mean, centred; None for one unit."""
-        if len(parts) < 2:
-            return None
-        scale = float(np.abs(parts).max())
-        if scale <= 1e-13 * largest:  # all differences are the same
-            return cls(0.0, 0.0, len(parts))
-        parts = parts / scale
-        square = float(np.dot(parts, parts))
-        error = scale * math.sqrt(square * len(parts) / (len(parts) - 1))
-        return cls(error, float((parts**3).sum()) / square**1.5, len(parts))
-
-    def statistic(self, value: float) -> float:
-        """Return the difference over its standard error; 0 where there is neither."""
-        return value / self.error if self.error > 0.0 else 0.0
-
-    def _straightened(self, t: float) -> float:
-        """Return Hall's transformation of t."""
-        k = self.skew
-        return t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
-
-    def p_value(self, value: float) -> float:
-        """Return the two-sided p-value of no difference."""
-        t = self.statistic(value)
-        forms = [self._straightened(t)] + ([t] if self.units < FEW else [])
-        lower = max(float(special.stdtr(self.units - 1, g)) for g in forms)
-        upper = max(float(special.stdtr(self.units - 1, -g)) for g in forms)
-        return min(1.0, 2.0 * min(lower, upper))
-
-    def interval(self, value: float, level: float) -> tuple[float, float]:
-        """Return the ends of the interval."""
-        q = float(special.stdtrit(self.units - 1, 0.5 * (1.0 + level)))
-        high_t, low_t = undo_hall(q, self.skew), undo_hall(-q, self.skew)
-        if self.units < FEW:
-            high_t, low_t = max(high_t, q), min(low_t, -q)
-        return value - high_t * self.error, value - low_t * self.error
-
-
-def summary_spread(s: Summary) -> Spread | None:
-    """Return how ECD spreads, from sums; None where there is no spread, or none that a float can hold."""
-    if not math.isfinite(s.sum_excess3_weight3):
-        return None
-    mean = s.ecd_possible
-    second = s.sum_excess2_weight2 - 2.0 * mean * s.sum_excess_weight2 + mean * mean * s.weight2
-    third = s.sum_excess3_weight3 - 3.0 * mean * s.sum_excess2_weight3
-    third += 3.0 * mean * mean * s.sum_excess_weight3 - mean * mean * mean * s.weight3
-    if not second > 1e-14 * s.sum_excess2_weight2 or s.n < 2:
-        return None
-    return Spread(math.sqrt(second * s.n / (s.n - 1)) / s.weight, third / second / math.sqrt(second), s.n)
 
 
 class Ends(NamedTuple):
@@ -286,23 +213,10 @@ def clustered_bounds(
 ) -> Ends:
     """Return bounds on the ECD of each key, each of them missed with probability ``alpha`` at most.
 
-    Parameters
-    ----------
-    key, cluster : ndarray of shape (rows,)
-        Numbers of the key and of the cluster that each row of ``sums`` belongs to. Rows of the same pair add up.
-    sums : ndarray of shape (rows, 14)
-        Sums by cluster and key, as `Pairs` holds them.
-    size : int
-        How many keys there are.
-    alpha : float
-        Accepted probability of a miss, for each end.
-    rarity : Rarity, optional
-        How rare surprises are, for each key. By default it is bounded by the sums.
-
-    Returns
-    -------
-    Ends
-        ``low`` and ``high``, of the possible rows: an impossible outcome makes ECD infinite, which these do not say.
+    ``key`` and ``cluster`` are the numbers of those that each row of ``sums`` belongs to, and ``size`` is how many keys
+    there are. Sums by cluster and key are as `Pairs` holds them; rows of the same pair add up. How rare surprises are,
+    for each key, is by default bounded by the sums. Bounds are of the possible rows: an impossible outcome makes ECD
+    infinite, which these do not say.
     """
     key, sums = of_pairs(key, cluster, sums)
     rarity = _rarity_by_key(key, sums, size) if rarity is None else rarity
@@ -363,3 +277,56 @@ def _cluster_ends(
             low, high = mean - np.where(enough, down, math.inf), mean + np.where(enough, up, math.inf)
             ends.append(Ends(np.where(flat, mean, low), np.where(flat, mean, high)))
     return ends
+
+
+def mistakes_by_key(sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the mistakes that were made and announced under each key; NaN for states and densities."""
+    weight = sums[:, COLUMN["weight"]]
+    made = weight - sums[:, COLUMN["sum_correct"]]
+    return np.maximum(made, 0.0), np.maximum(weight - sums[:, COLUMN["sum_confidence"]], 0.0)
+
+
+def clustered_ratios(
+    key: IndexArray, cluster: IndexArray, sums: FloatArray, size: int, alpha: float, *, times: float = 1.0
+) -> Ends:
+    """Return bounds on the ratio of mistakes of each key, each of them missed with probability ``alpha`` at most.
+
+    The arguments are those of `clustered_bounds`, but ``sums`` may be those of `Clusters`, too; bounds are for so many
+    ``times`` as many clusters of this kind. They are 0 and infinity where clusters are too few to tell, and NaN for
+    states.
+    """
+    key, sums = of_pairs(key, cluster, sums)
+    column = {name: np.ascontiguousarray(sums[:, k]) for k, name in enumerate(BASE)}
+    with np.errstate(all="ignore"):
+        unit = (by_key(column["weight"], key, size) / by_key(column["n"], key, size))[key]
+        weight, seen, announced = (column[name] / unit for name in ("weight", "seen", "announced"))
+        whole = by_key(announced, key, size)
+        ratio = by_key(seen, key, size) / whole
+        chance = np.clip(whole / by_key(weight, key, size) * np.maximum(ratio, 1.0), 0.0, 1.0)
+        r, q = ratio[key], np.where(weight > 0.0, announced / weight, 0.0)
+        heavy = np.where(weight > 0.0, column["weight2"] / unit**2 / weight, 0.0)  # a typical row of the cluster
+        own = heavy * announced * np.maximum(1.0 - r * q, 0.0)
+        square = heavy * np.maximum(seen * (1.0 - 2.0 * r * q) + r * r * announced * q, 0.0)
+        centred = seen - r * announced
+        moved = np.sqrt(np.maximum(weight * announced, own))
+        cluster_sums = ClusterSums.of(centred, own, moved, square, key, size).times(times)
+        mass, mass2, mixed = (
+            times * by_key(x, key, size) for x in (announced, announced * announced, centred * announced)
+        )
+        t = -special.stdtrit(cluster_sums.freedom, alpha)
+        spread = t * np.sqrt(cluster_sums.seen()) / mass
+        down = _distance(ratio, mass, t, cluster_sums.floor(1.0 - chance))
+        up = _distance(ratio, mass, t, cluster_sums.floor(chance))
+        root = null_distance(mass, t, mass2, mixed, cluster_sums.squares)
+        enough = np.isfinite(cluster_sums.freedom)
+        low = np.where(enough, np.maximum(ratio - np.fmax(down[0], spread), 0.0), 0.0)
+        high = np.where(enough, ratio + np.fmax(np.fmax(up[1], spread), root), math.inf)
+    unknown = np.isnan(ratio)
+    return Ends(np.where(unknown, np.nan, low), np.where(unknown, np.nan, high))
+
+
+def _distance(ratio: FloatArray, mass: FloatArray, t: FloatArray, floor: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the d at which ``d * mass`` is t times the root of the variance at ``ratio - d``, and at ``ratio + d``."""
+    half = t * t * floor / (2.0 * mass * mass)
+    root = np.sqrt(half * half + 2.0 * half * ratio)
+    return root - half, root + half

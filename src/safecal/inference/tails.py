@@ -1,6 +1,6 @@
-"""Tail probabilities of a sum. Each tail is computed by itself; no p-value leaves [0, 1].
+"""Quantiles of Pearson III, gamma and t laws, of many keys at once; and tails of a sum from the rows themselves.
 
-From cumulants: normal and Pearson III, and their quantiles. From the rows, if the model is calibrated:
+The latter, if the model is calibrated, by one of these:
 
 - the saddlepoint. The weighted sum of the surprisals has the cumulant generating function ``K(t) = sum A(1 - t w)``,
   and its law is tilted by the ``t`` at which its mean is the observed sum;
@@ -12,8 +12,7 @@ From cumulants: normal and Pearson III, and their quantiles. From the rows, if t
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special
@@ -22,43 +21,18 @@ from .._checks.arrays import block
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..errors import UnavailableError
 from ..families.predictions import Predictions
+from .law import ATOM, lugannani_rice
 
 __all__ = [
-    "distinct", "draw_surprises", "expected_surprises", "gamma_quantiles", "lugannani_rice", "normal",
-    "observed_surprises", "pearson3", "pearson3_quantile", "pearson3_quantiles", "saddlepoint_tails",
-    "surprise_rates", "t_quantiles", "tilted_to_zero",
+    "distinct", "draw_surprises", "expected_surprises", "gamma_quantiles", "observed_surprises",
+    "pearson3_quantile", "pearson3_quantiles", "saddlepoint_tails", "surprise_rates", "t_quantiles",
+    "tilted_to_zero",
 ]  # fmt: skip
 
-_ATOM = 1e-10  # shape of a gamma law below which it is one value, but for a probability smaller than every level
 _ROUND = 200.0  # shape from which the expansion of Cornish and Fisher is near, and one step corrects it
 _CLEARLY = 1e-3  # standard deviations: from `_ROUND` on that expansion is wrong by less than 1e-4
 _EVEN = 1e5  # shape from which a gamma law is expanded about the normal one, to 4e-12 standard deviations
 _NORMAL = 1000.0  # degrees of freedom from which a t law is expanded about the normal one
-_NEAR = 1e-3  # closer than this to the mean, in standard deviations, the saddlepoint formula is 0/0: use its limit
-
-
-def normal(z: float) -> tuple[float, float]:
-    """Return ``P(Z >= z)`` and ``P(Z <= z)`` for a standard normal."""
-    return 0.5 * math.erfc(z * math.sqrt(0.5)), 0.5 * math.erfc(-z * math.sqrt(0.5))
-
-
-def pearson3(value: float, variance: float, third: float) -> tuple[float, float]:
-    """Return both tails of the shifted gamma law with mean 0 and the given variance and third cumulant.
-
-    Exact for sums over Gaussian predictions with equal weights.
-    """
-    spread = math.sqrt(variance)
-    skew = third / variance / spread
-    if abs(skew) < 1e-6:
-        return normal(value / spread)
-    if skew < 0:
-        upper, lower = pearson3(-value, variance, -third)
-        return lower, upper
-    shape, scale = (2.0 / skew) ** 2, third / (2.0 * variance)
-    if shape < _ATOM:
-        return (1.0 if value <= 0.0 else shape), 1.0
-    x = max(value / scale + shape, 0.0)
-    return float(special.gammaincc(shape, x)), float(special.gammainc(shape, x))
 
 
 def pearson3_quantile(probability: float, variance: float, third: float) -> float:
@@ -70,7 +44,7 @@ def pearson3_quantile(probability: float, variance: float, third: float) -> floa
     if skew < 0:
         return -pearson3_quantile(1.0 - probability, variance, -third)
     shape = (2.0 / skew) ** 2
-    if shape < _ATOM:
+    if shape < ATOM:
         return -2.0 * spread / skew
     return spread * skew / 2.0 * float(special.gammaincinv(shape, probability) - shape)
 
@@ -166,36 +140,10 @@ def t_quantiles(alpha: float, freedom: FloatArray) -> FloatArray:
     return quantiles
 
 
-def lugannani_rice(distance: float, drop: float, variance: float, third: float) -> tuple[float, float]:
-    """Return both tails of a sum at its observed value, by the saddlepoint approximation.
-
-    Parameters
-    ----------
-    distance : float
-        The saddlepoint: how far the law has to be tilted for its mean to be the observed value; positive when the value
-        lies above the mean.
-    drop : float
-        Difference in log-likelihood between the tilted law and the one tested, not negative.
-    variance, third : float
-        Second and third cumulant of the tilted law.
-    """
-    r = math.copysign(math.sqrt(2.0 * max(drop, 0.0)), distance)
-    u = distance * math.sqrt(variance)
-    density = math.exp(-0.5 * r * r) / math.sqrt(2.0 * math.pi)
-    if abs(u) < _NEAR or abs(r) < _NEAR:
-        correction = third / variance**1.5 * (u * u - 1.0) / 6.0
-    else:
-        correction = 1.0 / u - 1.0 / r
-    upper, lower = normal(r)
-    return min(max(upper + density * correction, 0.0), 1.0), min(max(lower - density * correction, 0.0), 1.0)
-
-
 _STEPS = 60
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _TiltedSum:
+class _TiltedSum(NamedTuple):
     t: float
     value: float
     mean: float
@@ -332,19 +280,10 @@ def tilted_to_zero(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, BoolArray]:
     """Tilt a law of each row by ``exp(-theta values)`` until its mean is 0, by a bracketed Newton's method.
 
-    Parameters
-    ----------
-    values, log_base : ndarray of shape (rows, outcomes)
-        What each outcome counts, and the logarithm of its mass before the tilt.
-
-    Returns
-    -------
-    variance, third : ndarray of shape (rows,)
-        Cumulants of the tilted law; 0 where all values have one sign, or where ``certain``.
-    lowest, highest : ndarray of shape (rows,)
-        The ends of the values.
-    certain : ndarray of shape (rows,)
-        Whether a value, or its third power, is beyond every float.
+    For each outcome of a row, ``values`` tell what it counts, and ``log_base`` the logarithm of its mass before the
+    tilt. Returned are of each row the second and third cumulant of the tilted law, 0 where all values have one sign;
+    the smallest and the largest value; and whether a value, or its third power, is beyond every float: then cumulants
+    are 0, too.
     """
     known = np.isfinite(values) & np.isfinite(log_base)
     lowest, highest = np.where(known, values, np.inf).min(axis=1), np.where(known, values, -np.inf).max(axis=1)

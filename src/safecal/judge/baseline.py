@@ -20,7 +20,7 @@ from .._sums.summary import COLUMN
 from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from ..errors import InputError, visible
-from ..inference.mistakes import Mistakes
+from ..inference.bounds import Mistakes
 from ..inference.results import Interval
 from ..inference.sum_bounds import bounds_by_key, clustered_bounds
 from .decision import smaller_end

@@ -16,13 +16,13 @@ from .. import documents
 from .._checks.arrays import same_labels
 from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, steadied, steady, step_keys
 from .._checks.message import fail
-from .._sums.looks import Look
 from .._sums.splits import Plan, by_group
 from .._sums.summary import Summary
 from .._sums.sweep import tabulate
 from .._sums.table import Table
 from .._sums.table_views import arrow_stream, frame_of, key_columns
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Quantity
 from ..errors import FormError
 from ..families.predictions import Predictions

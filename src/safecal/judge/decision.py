@@ -14,15 +14,14 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
-from .._sums.by_column import tallies_by_column
 from .._sums.cells import Order
-from .._sums.looks import Look, are_ends, decide
 from .._sums.summary import COLUMN, completed
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look, are_ends, decide, tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
+from ..inference.bounds import Mistakes, ratio_bounds
 from ..inference.directions import judged_directions, shows_directions
 from ..inference.local import Local, Range
-from ..inference.mistakes import Mistakes, ratio_bounds
 from ..inference.results import Interval
 from ..inference.shifts import frequent_classes
 from ..inference.sum_bounds import firm_and_weak_bounds

@@ -11,10 +11,11 @@ from .._checks.classes import clip_for
 from .._sums.causes import axis_name
 from .._sums.tally import Tally
 from ..families.predictions import family_named
+from ..inference.bounds import temperature_gain
+from ..inference.cox import PRICE, Explained, explain
 from ..inference.directions import shift_gain
-from ..inference.faults import PRICE, Explained, explain, temperature_gain, uneven_gain
 from ..inference.results import Interval
-from ..inference.shifts import ClassShifts, gain_by_shifts
+from ..inference.shifts import ClassShifts, gain_by_shifts, uneven_gain
 from .places import Place, spread_times
 
 __all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose", "only_labels"]

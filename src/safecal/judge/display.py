@@ -12,9 +12,9 @@ from .._sums.table_views import SIDES
 from .._sums.tally import Tally
 from ..errors import shortened, visible
 from ..families.predictions import family_named
+from ..inference.bounds import Mistakes, mistakes_text
 from ..inference.cox import Cox
 from ..inference.forecasts import Forecast, Vector
-from ..inference.mistakes import Mistakes, mistakes_text
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from .places import Place, place_rows

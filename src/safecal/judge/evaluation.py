@@ -17,10 +17,9 @@ from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, By, Strategy
 from ..errors import OptionError, TruthError
 from ..families.predictions import Predictions
-from ..inference.bounds import Bounds
+from ..inference.bounds import Bounds, Mistakes
 from ..inference.calibration import calibration_test, generator, tally_test
 from ..inference.local import Local
-from ..inference.mistakes import Mistakes
 from ..inference.results import Interval, TestResult
 from ..options import LimitOptions, Limits
 from ..slices import find_slices

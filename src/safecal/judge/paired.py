@@ -20,9 +20,9 @@ from ..errors import FormError, OptionError
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.predictions import Predictions
+from ..inference.law import FEW, Spread, pearson3
 from ..inference.results import Interval
-from ..inference.sum_bounds import FEW, Spread
-from ..inference.tails import pearson3, pearson3_quantile, tilted_to_zero
+from ..inference.tails import pearson3_quantile, tilted_to_zero
 from .comparison import Comparison, Difference, SideBySide
 from .display import ece_of
 from .evaluation import Evaluation

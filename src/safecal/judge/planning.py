@@ -17,12 +17,11 @@ from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import EmptyError, OptionError, UnavailableError
 from ..families.predictions import Predictions, family_named
-from ..inference.law import Law, StatesLaw
-from ..inference.mistakes import ratio_bounds
+from ..inference.bounds import ratio_bounds
+from ..inference.law import Law, Spread, StatesLaw
 from ..inference.nodes import NodesLaw
 from ..inference.points import PointsLaw
 from ..inference.ranges import SHOWN, cuts, dimensions
-from ..inference.sum_bounds import Spread
 from ..options import LimitOptions, Limits
 from .evaluation import Evaluation
 from .reasons import rounded

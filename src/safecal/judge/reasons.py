@@ -15,9 +15,9 @@ from .._sums.tally import Tally
 from .._types import Decision
 from ..families.predictions import family_named
 from ..inference import bounds
+from ..inference.bounds import doubt_of_outcomes, mistakes_text
 from ..inference.directions import has_directions
 from ..inference.local import Local
-from ..inference.mistakes import doubt_of_outcomes, mistakes_text
 from ..options import Limits
 from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose, only_labels

@@ -9,13 +9,13 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import steadied
-from .._sums.looks import Look, decide
 from .._sums.tally import Tally
+from .._sums.tally_parts import Look, decide
 from .._types import Decision, Direction
 from ..errors import TruthError
 from ..families.family import FamilyWords
 from ..families.predictions import family_named
-from ..inference.mistakes import Mistakes
+from ..inference.bounds import Mistakes
 from ..inference.ranges import dimensions as dimensions_of
 from ..inference.results import Interval
 from ..options import Limits

@@ -9,8 +9,8 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import steadied
-from .._sums.looks import Look
 from .._sums.table_views import frame_of
+from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, By, FloatArray
 from ..errors import SafecalError
 from ..families.gaussian import Gaussian

@@ -36,8 +36,8 @@ from ..html.markup import (
     unbroken,
 )
 from ..html.notebook import slices_picture, slices_table
+from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
-from ..inference.mistakes import mistakes_text
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
 from ..judge.decision import smaller_end

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from ..families.predictions import family_named
 from ..html.markup import Markup, element, grouped, metric_text, percent, plain, rows_text, sentence, unbroken
+from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
-from ..inference.mistakes import mistakes_text
 from ..judge.decision import smaller_end
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place, spread_times

@@ -22,9 +22,8 @@ from ..._sums.causes import AxisSums
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.cluster_pairs import MAX_PAIRS, CellPairs, Pairs, refuse_many
 from ..._sums.clusters import Clusters, added_by
-from ..._sums.histogram import CELLS, Histogram
-from ..._sums.nodes import NodeTable, Spectrum
-from ..._sums.ordered import Ordered
+from ..._sums.nodes import NodeTable, Ordered, Spectrum
+from ..._sums.scored import CELLS, Histogram
 from ..._sums.splits import Bins, Plan, bin_count, bin_keys
 from ..._sums.summary import added_up, completed
 from ..._sums.table import Table

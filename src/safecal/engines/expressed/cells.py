@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import COARSE_SPREADS, HAIR, LOWEST, SPREAD_START, SPREAD_STEPS, SPREADS, STARTS
-from ..._sums.histogram import CELLS
+from ..._sums.scored import CELLS
 from ..._sums.splits import Bins
 from ..._types import AnyArray
 from .formulas import as_number

@@ -15,10 +15,9 @@ from ..._checks.class_columns import row_tolerance
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
 from ..._sums.causes import MOST_CLASSES, ClassSums
 from ..._sums.cells import Cells
-from ..._sums.histogram import CELLS as SPREAD_CELLS
-from ..._sums.histogram import FIRST, SIDE, Histogram
-from ..._sums.nodes import Nodes
-from ..._sums.ordered import Ordered
+from ..._sums.nodes import Nodes, Ordered
+from ..._sums.scored import CELLS as SPREAD_CELLS
+from ..._sums.scored import FIRST, SIDE, Histogram
 from ..._sums.splits import Bins, bin_keys
 from ..._sums.summary import completed
 from ..._sums.table import Table

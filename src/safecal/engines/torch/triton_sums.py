@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..._kernels.spectrum import BY_CLASS, CELLS, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
-from ..._sums.histogram import CELLS as SPREAD_CELLS
-from ..._sums.histogram import FIRST, SIDE
+from ..._sums.scored import CELLS as SPREAD_CELLS
+from ..._sums.scored import FIRST, SIDE
 from ..._types import FloatArray
 from .tensors import load_torch
 from .triton_binary import AVAILABLE, _odds, jit, tl

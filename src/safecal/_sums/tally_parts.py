@@ -1,27 +1,162 @@
-"""Documents of a Tally: what they hold, how they are read, and whether their parts are of the same rows."""
+"""What belongs to a Tally beside its sums: how it looks at the rows, its groups by one column alone, its documents.
+
+Where there are several looks at the same rows, their decisions are put together here. Where rows are grouped by several
+columns at once, sums of combinations add up to those of each column, so nothing has to be summed again.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
 
 from .. import documents
+from .._types import Decision
+from ..errors import MergeError
 from .causes import AxisSums, ClassSums, DirectionSums
 from .cells import Cells, WeightedCells
+from .cluster_pairs import Pairs
 from .clusters import Clusters
 from .forecasts import DrawSums, VectorSums, read_sums
-from .histogram import Histogram
-from .looks import Look
-from .nodes import Nodes, NodeTable, Spectrum
-from .ordered import Ordered
-from .summary import Summary, adds_up
+from .nodes import Nodes, NodeTable, Ordered, Spectrum
+from .scored import Histogram
+from .summary import Summary, added_rows, adds_up
 from .table import Table
 
 if TYPE_CHECKING:
     from .tally import Tally
 
-__all__ = ["FIELDS", "LATER", "PARTS", "PLAIN", "unfitting"]
+__all__ = [
+    "FIELDS", "LATER", "PARTS", "PLAIN", "Look", "are_ends", "columns_of", "decide", "tallies_by_column",
+    "unfitting",
+]  # fmt: skip
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One way to look at rows: where there are several ways, or where one alone must not call the rows SAFE or UNSAFE.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in a table: ``"moments"``.
+    seen : str
+        How it sees, inside a sentence: ``"by the moments of the draws"``.
+    condemns : bool, default True
+        Whether rows that are UNSAFE by this look are UNSAFE. A look that overstates over-confidence must not condemn.
+    acquits : bool, default True
+        Whether SAFE needs this look to be SAFE. If no look acquits, the rows are never SAFE. A look that understates
+        over-confidence must not acquit.
+    why : str, default ""
+        A sentence that says why it does not both condemn and acquit.
+
+    Examples
+    --------
+    >>> moments = Look("moments", "by the moments of the draws")
+    >>> shape = Look("neighbours", "by neighbours among the draws", acquits=False)
+    >>> decide([moments, shape], ["SAFE", "UNDETERMINED"])
+    ('SAFE', 0)
+    >>> decide([moments, shape], ["SAFE", "UNSAFE"])
+    ('UNSAFE', 1)
+    """
+
+    name: str
+    seen: str
+    condemns: bool = True
+    acquits: bool = True
+    why: str = ""
+
+    def __add__(self, other: Self) -> Self:
+        """Look at rows of both: what one of them must not do, both together must not."""
+        if self.name != other.name:
+            hint = "keep such rows apart."
+            raise MergeError(
+                f"tallies must look at their rows in the same ways: {self.name}, {other.name}.\n\nHint: {hint}"
+            )
+        first = self if self.acquits + self.condemns <= other.acquits + other.condemns else other
+        return replace(first, condemns=self.condemns and other.condemns, acquits=self.acquits and other.acquits)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: Any) -> Self:
+        """Read what `to_dict` wrote."""
+        return cls(**_read(document))
+
+
+_read: Any = documents.record({
+    "name": documents.words,
+    "seen": documents.words,
+    "condemns": documents.flag,
+    "acquits": documents.flag,
+    "why": documents.text,
+})  # fmt: skip
+
+
+def decide(looks: Sequence[Look], decisions: Sequence[Decision]) -> tuple[Decision, int]:
+    """Decide by all looks together, of which there is one at least, from what each of them says by itself.
+
+    It is UNSAFE where a look that condemns says so; SAFE where each that acquits says so, and there is one. Beside the
+    decision stands the number of the look that decided, the first of several.
+    """
+    pairs = list(enumerate(zip(looks, decisions, strict=True)))
+    condemning = [i for i, (look, decision) in pairs if look.condemns and decision == "UNSAFE"]
+    if condemning:
+        return "UNSAFE", condemning[0]
+    acquitting = [i for i, (look, _) in pairs if look.acquits]
+    doubtful = [i for i in acquitting if decisions[i] != "SAFE"]
+    if doubtful or not acquitting:
+        return "UNDETERMINED", (doubtful or [0])[0]
+    return "SAFE", acquitting[0]
+
+
+def are_ends(looks: Sequence[Look | None]) -> bool:
+    """Tell whether two looks are the ends of a bound: the larger one can only acquit, the smaller one only condemn."""
+    may = [(look.acquits, look.condemns) for look in looks if look is not None]
+    return may == [(True, False), (False, True)]
+
+
+def columns_of(groups: Table | None) -> int:
+    """Return by how many columns rows are grouped: keys of several are tuples, and their names stand in the title."""
+    if groups is None:
+        return 0
+    most = len(groups.name.split(", "))  # more than there are, if a name has a comma in it
+    widths = {len(key) if isinstance(key, tuple) else 1 for key in groups.keys} if most > 1 else {1}
+    count = widths.pop() if len(widths) == 1 else 1
+    return count if 1 < count <= most else 1
+
+
+def tallies_by_column(tally: Tally) -> list[Tally]:
+    """Return for each of several columns the tally with the groups of that column; none where there is but one."""
+    groups, count = tally.groups, columns_of(tally.groups)
+    if groups is None or count < 2:
+        return []
+    names = groups.name.split(", ")
+    if len(names) != count:
+        names = [f"column {k} of {groups.name}" for k in range(1, count + 1)]
+    tallies = []
+    for k, name in enumerate(names):
+        values = [key[k] for key in groups.keys]  # type: ignore[index]
+        keys = tuple(dict.fromkeys(values))
+        place = {key: number for number, key in enumerate(keys)}
+        index = np.array([place[value] for value in values], dtype=np.intp)
+        nodes, pairs = tally.group_nodes, tally.pairs
+        if nodes is not None:
+            nodes = NodeTable(keys, added_rows(nodes.of(groups.keys).sums, index, len(keys)), nodes.classes)
+        if pairs is not None:
+            of_pair = np.array([place[key[k]] for key in pairs.keys], dtype=np.intp)  # type: ignore[index]
+            pairs = Pairs.of(pairs.clusters, keys, pairs.cluster, of_pair[pairs.key], pairs.sums)
+        table = Table(name, keys, added_rows(groups.sums, index, len(keys)), None, groups.top_label)
+        tallies.append(replace(tally, groups=table, group_nodes=nodes, pairs=pairs))
+    return tallies
+
+
 _SPECTRA: dict[str, type[Cells] | type[WeightedCells] | type[Nodes]] = {
     "safecal.cells": Cells,
     "safecal.weighted_cells": WeightedCells,
