@@ -95,7 +95,7 @@ JOBS = {
     "log = inspect_ai.eval(task, model=model, log_dir='logs', display='none')[0].location\n"
     "try:\n    read_samples(log)\n    raise AssertionError(log)\n"
     "except FileError as error:\n    assert 'has no log-probabilities' in str(error), error\n",
-    "postgresql": "import psycopg, safecal.watch.postgresql",
+    "postgresql": "import psycopg, safecal.watch.databases",
 }
 SMALL = ("base", "plot", "frames", "cli", "opentelemetry", "postgresql", "sklearn")
 COMMON = ("base", "cli", "frames", "sklearn")

@@ -24,10 +24,11 @@ from watch.feeding import Nursery, columns, put, text
 from watch.rude import OK, Rude
 
 from safecal.cli.main import main
+from safecal.errors import FileError
 from safecal.monitor import Monitor
 from safecal.watch.batches import Arrival, Watcher, digest_of
+from safecal.watch.databases import SqliteStore, open_store
 from safecal.watch.history import History
-from safecal.watch.sqlite import SqliteStore, open_store
 
 pl = pytest.importorskip("polars", minversion="1.38")
 if not hasattr(os, "fork"):
@@ -91,7 +92,7 @@ class Feeder:
 
 def _uninterrupted(order: list[str], folder: Path, store: Path) -> History:
     """Return what one watcher that is never killed makes of the same batches in the same order."""
-    from safecal.cli.watch_reading import BatchContent
+    from safecal.cli.watch_session import BatchContent
 
     told: list[str] = []
     names = ("alpha", "run_length", "y", "prob", "logits", "by", "window_column")
@@ -178,8 +179,11 @@ def _ended(pid: int) -> bool:
 
 
 def _counted(address: str) -> int:
-    with open_store(address) as kept:
-        return len(list(kept.batches("")))
+    try:
+        with open_store(address) as kept:
+            return len(list(kept.batches("")))
+    except FileError:  # on a busy machine, each of those that were killed may have been too slow to make a store
+        return 0
 
 
 def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:

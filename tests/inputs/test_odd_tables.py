@@ -16,9 +16,9 @@ import pytest
 
 import safecal
 from safecal import errors
-from safecal.cli.parser import build_parser
+from safecal.cli.main import build_parser
 from safecal.cli.table_file import TableFile
-from safecal.cli.watch_reading import BatchContent
+from safecal.cli.watch_session import BatchContent
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import SafecalError
 from safecal.watch.batches import Arrival

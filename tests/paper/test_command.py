@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import safecal.paper
+from safecal.cli.outputs import Steps
 from safecal.cli.paper import add_options
-from safecal.cli.terminal import Steps
 from safecal.errors import FileError, OptionError
 from safecal.paper import table1
 

@@ -176,7 +176,7 @@ def test_the_command_finds_its_cache(
 def test_an_interrupted_command_says_what_is_kept(
     bert: Path, comments: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from safecal.cli.terminal import Progress
+    from safecal.cli.outputs import Progress
 
     def add(self: Any, rows: int) -> None:
         self.rows += rows

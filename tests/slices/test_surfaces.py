@@ -10,7 +10,7 @@ import pytest
 
 import safecal
 from safecal.cli.main import main
-from safecal.cli.terminal import searching
+from safecal.cli.outputs import searching
 from safecal.inputs.values import feature_column, from_text
 
 N = 8000
@@ -131,9 +131,9 @@ def test_text_of_dates_becomes_dates() -> None:
 
 def test_the_search_is_shown_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[str] = []
-    monkeypatch.setattr("safecal.cli.terminal.draw", drawn.append)
+    monkeypatch.setattr("safecal.cli.outputs.draw", drawn.append)
     now = [0.0]
-    monkeypatch.setattr("safecal.cli.terminal.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("safecal.cli.outputs.time.monotonic", lambda: now[0])
     show = searching()
     now[0] = 2.0
     show(0.5)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from safecal.cli.parser import build_parser
-from safecal.cli.terminal import Progress, say_verdict
+from safecal.cli.main import build_parser
+from safecal.cli.outputs import Progress, say_verdict
 from safecal.inputs.columns import Unclear, find_columns
 
 pl = pytest.importorskip("polars", minversion="1.38")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from safecal.cli.main import main
-from safecal.cli.options import MOST_BINS, output, place, store
-from safecal.cli.parser import build_parser
+from safecal.cli.main import build_parser, main
+from safecal.cli.options import MOST_BINS, output, place
+from safecal.cli.watch import store
 
 pl = pytest.importorskip("polars", minversion="1.38")
 
@@ -104,6 +104,11 @@ def test_a_name_may_hold_a_slash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert main(["watch", "in", "--once", "--poll", "0.01", *words]) == 0
     assert main(["watch", "status", *words]) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "s.sqlite", "s.sqlite.lock"]
+
+
+def test_every_file_that_is_written_has_a_name() -> None:
+    written = {"--report", "--plot", "--summary", "--save"}
+    assert [(c, a.option_strings) for c, a in OPTIONS if a.option_strings[-1] in written and a.type is not output] == []
 
 
 @pytest.mark.parametrize(("command", "option", "kind"), PATHS)

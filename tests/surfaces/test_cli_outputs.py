@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from safecal.cli.options import output, place, store
-from safecal.cli.parser import build_parser
-from safecal.watch.sqlite import store_files
+from safecal.cli.main import build_parser
+from safecal.cli.options import output, place
+from safecal.cli.watch import store
+from safecal.watch.databases import store_files
 
 pl = pytest.importorskip("polars", minversion="1.38")
 
@@ -232,7 +233,7 @@ def test_nothing_is_read_before(here: Path, safecal: Safecal, monkeypatch: pytes
         raise AssertionError("opened")
 
     monkeypatch.setattr("safecal.cli.table_file.open_source", never)
-    monkeypatch.setattr("safecal.cli.watch.open_store", never)
+    monkeypatch.setattr("safecal.watch.databases.open_store", never)
     for line, target, _, _ in DESTROYING.values():
         if not line.startswith("paper"):
             assert safecal(*line.format(target).split()).status == 2

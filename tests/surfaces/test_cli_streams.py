@@ -181,7 +181,7 @@ def test_a_watch_goes_on_and_keeps_its_status(
     assert (said.status, said.err.count("no one reads")) == (status, 1)
     assert shell(f"{line.format('full')} > /dev/full") == (status or 2, FULL)
     assert shell(f"{line.format('closed')} >&-") == (status or 2, CLOSED)
-    from safecal.watch.sqlite import SqliteStore
+    from safecal.watch.databases import SqliteStore
 
     for how in ("gone", "full", "closed"):
         with SqliteStore(tmp_path / f"{how}.sqlite") as store:

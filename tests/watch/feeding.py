@@ -17,7 +17,7 @@ NURSERY = """
 import importlib.util, os, sys
 if importlib.util.find_spec("psycopg") is not None:
     import psycopg
-import safecal.cli.main, safecal.cli.watch, safecal.watch.sqlite, polars
+import safecal.cli.main, safecal.cli.watch_session, safecal.watch.databases, polars
 out, err, *words = sys.argv[1:]
 print("ready", flush=True)
 for line in sys.stdin:

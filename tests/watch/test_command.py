@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from safecal.watch.sqlite import SqliteStore
+from safecal.watch.databases import SqliteStore
 
 from .feeding import columns, put, text
 

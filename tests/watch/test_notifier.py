@@ -11,10 +11,9 @@ import pytest
 
 from safecal.errors import FileError
 from safecal.monitor import Monitor
-from safecal.watch.channels import channels
+from safecal.watch.channels import Notifier, channels
+from safecal.watch.databases import SqliteStore
 from safecal.watch.history import Raised
-from safecal.watch.notifier import Notifier
-from safecal.watch.sqlite import SqliteStore
 
 from .store_laws import SETTINGS, taken
 

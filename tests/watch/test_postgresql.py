@@ -44,13 +44,13 @@ def address(server: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_laws(law: str, address: str) -> None:
-    from safecal.watch.postgresql import PostgresqlStore
+    from safecal.watch.databases import PostgresqlStore
 
     LAWS[law](partial(PostgresqlStore, address, patience=0.5))
 
 
 def test_several_models_share_a_database(address: str) -> None:
-    from safecal.watch.postgresql import PostgresqlStore
+    from safecal.watch.databases import PostgresqlStore
 
     with (
         PostgresqlStore(address, model="one", settings={}) as one,
@@ -63,7 +63,7 @@ def test_several_models_share_a_database(address: str) -> None:
 
 
 def test_errors_in_words(address: str, server: str) -> None:
-    from safecal.watch.postgresql import PostgresqlStore
+    from safecal.watch.databases import PostgresqlStore
 
     with pytest.raises(FileError, match="there is no store at"):
         PostgresqlStore(address)
@@ -80,7 +80,7 @@ def test_errors_in_words(address: str, server: str) -> None:
 
 def test_a_connection_that_breaks_loses_nothing(address: str) -> None:
     from safecal.monitor import Monitor
-    from safecal.watch.postgresql import PostgresqlStore
+    from safecal.watch.databases import PostgresqlStore
 
     def opened() -> Any:
         return PostgresqlStore(address, settings=SETTINGS, monitor=Monitor(grouped=True))
@@ -99,7 +99,7 @@ def test_a_connection_that_breaks_loses_nothing(address: str) -> None:
 
 
 def test_the_command_and_a_kill(address: str, tmp_path: Path) -> None:
-    from safecal.watch.postgresql import PostgresqlStore
+    from safecal.watch.databases import PostgresqlStore
 
     rng, folder = np.random.default_rng(0), tmp_path / "in"
     folder.mkdir()

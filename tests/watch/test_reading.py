@@ -14,8 +14,8 @@ import pytest
 from safecal.errors import FileError, FormError
 from safecal.monitor import Monitor
 from safecal.watch.batches import Arrival, Folder, Watcher
+from safecal.watch.databases import SqliteStore
 from safecal.watch.history import Known
-from safecal.watch.sqlite import SqliteStore
 from safecal.watch.standard_input import Cutter, records
 
 from .feeding import columns, put, text
@@ -227,7 +227,7 @@ class Watch:
     """A watcher whose clock stands still."""
 
     def __init__(self, folder: Path, *, apart: bool = False, **settings: Any) -> None:
-        from safecal.cli.watch_reading import BatchContent
+        from safecal.cli.watch_session import BatchContent
 
         self.messages: list[str] = []
         self.store = SqliteStore(

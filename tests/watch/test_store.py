@@ -16,7 +16,7 @@ import pytest
 
 from safecal.errors import FileError
 from safecal.monitor import Monitor
-from safecal.watch.sqlite import APPLICATION, SqliteStore
+from safecal.watch.databases import APPLICATION, SqliteStore
 
 from .store_laws import LAWS, SETTINGS, exchange, taken
 
@@ -192,7 +192,7 @@ def test_a_full_disk_keeps_what_was_acknowledged(tmp_path: Path) -> None:
 AS_NOBODY = """
 import os, sys
 from safecal.errors import FileError
-from safecal.watch.sqlite import SqliteStore
+from safecal.watch.databases import SqliteStore
 if os.getuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

@@ -1,38 +1,53 @@
-"""The commands about files of rows: ``safecal evaluate``, ``compare`` and ``plan``; and ``demo``.
+"""The commands about files of rows: ``safecal evaluate``, with its Markdown summary, ``compare``, ``plan``; ``demo``.
 
 What only some of them need is imported when they run.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
+import math
 import re
 import shlex
 import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import documents
 from .._checks.message import in_options, worded
 from ..engines.batches import evaluate_batches
-from ..errors import InputError, visible
+from ..errors import InputError, shortened, visible
 from ..families.predictions import family_named
 from ..files import write_atomically
 from ..inputs.columns import Columns
 from ..judge import evaluate
+from ..judge.decision import smaller_end
+from ..judge.display import forecast_rows, inference_rows, look_rows, metric_rows, number, with_ends
 from ..judge.evaluation import Evaluation
+from ..judge.places import place_rows
 from ..judge.verdict import SAFE, UNSAFE
-from .options import LIMITS, RULES, limit_options
-from .outputs import check_outputs, command_line, write_plot
+from .options import LIMITS, RULES, attribute, limit_options
+from .outputs import check_outputs, command_line, gate_status, say_verdict, searching, write_plot
 from .table_file import KeptRows, TableFile, file_inputs, read_json
-from .terminal import gate_status, say_verdict, searching
+
+if TYPE_CHECKING:
+    from ..judge.baseline import Baseline
 
 __all__ = ["run_compare", "run_demo", "run_evaluate", "run_plan"]
 
 _WORSE_THAN_BASELINE = 5  # exit status
 _GROUPS_SHOWN = 20
 _GROUPS_MAPPED = 20  # up to so many, groups that alone are wrong have a map each
+_PLACES_SUMMED, _GROUPS_SUMMED, _NAME = 5, 10, 80  # of a summary: rows of its tables, characters of a name
 _ROWS_FIXED = 200_000  # up to so many, a report tries what fixes them: some seconds
+_MARKS = {ord(mark): f"\\{mark}" for mark in "\\`*_[]|~"}
+_MARKS |= str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "<span>$</span>"})  # the last begins a formula
+# GitHub makes links and mentions of what looks like one, after all escapes. A comment inside keeps it from doing so.
+_LINKS = re.compile(r"[@#](?=\S)|:(?=//)|\bwww(?=\.)", re.IGNORECASE)
 
 
 def run_evaluate(options: argparse.Namespace) -> int:
@@ -55,14 +70,15 @@ def run_evaluate(options: argparse.Namespace) -> int:
     if table.left_out or table.source.doubts:
         notes = (*table.left_out, *table.source.doubts, *evaluation.notes)
         evaluation = replace(evaluation, tally=replace(evaluation.tally, notes=notes))
-    baseline = None
+    baseline, worse = None, False
     if earlier is not None:
         from ..judge.baseline import WORSE, Baseline
 
         baseline = Baseline.of(evaluation, earlier)
+        worse = baseline.decision == WORSE
     if options.gate:
         options.decided = gate_status(evaluation.verdict.decision)
-        if baseline is not None and baseline.decision == WORSE and evaluation.verdict.decision != UNSAFE:
+        if worse and evaluation.verdict.decision != UNSAFE:
             options.decided = _WORSE_THAN_BASELINE
     if options.report:
         from ..report import write_report
@@ -78,9 +94,7 @@ def run_evaluate(options: argparse.Namespace) -> int:
     if options.plot:
         write_plot(evaluation.plot(), options.plot)
     if options.summary:
-        from .markdown import summary_markdown
-
-        text = summary_markdown(evaluation, source=table.source.name, title=options.title, baseline=baseline)
+        text = _markdown(evaluation, table.source.name, options.title, baseline, worse)
         write_atomically(options.summary, text)
     table.say_left_out()
     if options.json:
@@ -159,7 +173,7 @@ def _fix_command(evaluation: Evaluation, table: TableFile, options: argparse.Nam
     words += ["--drop-missing"] if columns.drop_missing else []
     words += ["--verbalised"] if columns.grid is not None else []
     for name, limit in LIMITS.items():
-        value = getattr(options, name.removeprefix("--").replace("-", "_"))
+        value = getattr(options, attribute(name))
         words += [] if value == limit.default else [name, f"{value:g}"]
     words += [] if options.rule == RULES[0] else ["--rule", options.rule]
     return shlex.join([*words, "--save", "calibrator.json"])
@@ -183,6 +197,85 @@ def _methods(evaluation: Evaluation, options: argparse.Namespace) -> str:
     text = f"Methods. Interval of ECD: {evaluation.interval.method}. Temperature: {evaluation.temperature.method}. "
     text += f"Test: {evaluation.test.method} ({evaluation.test.reason})."
     return "\n" + textwrap.fill(text, 78, break_on_hyphens=False)
+
+
+def _escaped(text: str) -> str:
+    r"""Return a text of strangers as Markdown that shows it as it is: no markup, link, mention, or line of its own.
+
+    Examples
+    --------
+    >>> _escaped("*a* | <b>\nping @all")
+    '\\*a\\* \\| &lt;b&gt;\\\\nping @<!-- -->all'
+    """
+    return _LINKS.sub(r"\g<0><!-- -->", visible(text).translate(_MARKS))
+
+
+def _markdown(evaluation: Evaluation, source: str, title: str | None, baseline: Baseline | None, worse: bool) -> str:
+    """Return the verdict and its reason, the worst places, the numbers and the groups as Markdown."""
+    verdict = evaluation.verdict
+    head: str = verdict.decision
+    if worse:  # a gate fails then: the first line must not read as if all were well
+        head += f"{', but' if head == SAFE else ', and'} WORSE than the baseline"
+    rows = f"{evaluation.n} row{'' if evaluation.n == 1 else 's'} of {shortened(source, _NAME)}"
+    parts = [
+        f"## {head}" + (f": {_escaped(title)}" if title else ""),
+        _escaped(in_options(_begun(verdict.reason))),
+    ]
+    if baseline is not None:
+        parts.append(f"{'**Baseline**' if worse else 'Baseline'}: {_escaped(str(baseline))}")
+    parts += [f"Note: {_escaped(in_options(note))}" for note in evaluation.notes]
+    if verdict.where:
+        places = place_rows(verdict.where[:_PLACES_SUMMED], evaluation.summary.weight)
+        cells = ([shortened(name, _NAME), *rest] for name, *rest in (row.values() for row in places))
+        parts.append(_markdown_table(list(places[0]), f"l{'r' * (len(places[0]) - 2)}l", cells))
+        more = len(verdict.where) - _PLACES_SUMMED
+        parts += [f"And in {more} more place{'' if more == 1 else 's'}."] if more > 0 else []
+    recalibrates = family_named(evaluation.family).discrete
+    if verdict.diagnosis is not None and verdict.diagnosis.remedy:
+        parts.append(f"What to do: {_escaped(in_options(verdict.diagnosis.remedy, recalibrates=recalibrates))}")
+    parts.append(_markdown_table(("", "value", _escaped(rows)), "lrl", _markdown_numbers(evaluation)))
+    if evaluation.slices is not None:
+        parts.append(_escaped(_begun(evaluation.slices.sentence)))
+    parts += _markdown_groups(evaluation)
+    return "\n\n".join(parts) + "\n"
+
+
+def _begun(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+def _markdown_numbers(evaluation: Evaluation) -> list[tuple[str, str, str]]:
+    smaller = smaller_end(evaluation.verdict.looks)
+    rows = inference_rows(evaluation.interval, evaluation.temperature, evaluation.test, evaluation.mistakes, smaller)
+    forecast = evaluation.forecast
+    rows += look_rows(evaluation.verdict.looks) + ([] if forecast is None else forecast_rows(forecast))
+    bins = None if math.isnan(evaluation.ece) else evaluation.bins
+    return rows + metric_rows(evaluation.summary, bins, evaluation.reliability)
+
+
+def _markdown_groups(evaluation: Evaluation) -> list[str]:
+    """Return the most over-confident groups, each with a verdict of its own."""
+    if evaluation.groups is None:
+        return []
+    shown = evaluation.groups.worst_first(_GROUPS_SUMMED)
+    body = []
+    for key, label in zip(shown.keys, shown.labels, strict=True):
+        verdict = evaluation.group_verdict(key)
+        ratio = "" if verdict.ratio is None else number(verdict.ratio.value)
+        temperature, ecd = number(verdict.temperature.value), with_ends(verdict.ecd, True)
+        body.append([shortened(label, _NAME), str(verdict.n), verdict.decision, ecd, temperature, ratio])
+    by = _escaped(shortened(shown.name, _NAME))
+    head = [by, "rows", "verdict", "ECD", "temperature", "mistakes made / announced"]
+    more = len(evaluation.groups) - len(shown)
+    table = _markdown_table(head, "lrlrrr", body)
+    return [table, f"And {more} more group{'' if more == 1 else 's'}."] if more else [table]
+
+
+def _markdown_table(head: Sequence[str], sides: str, body: Iterable[Sequence[str]]) -> str:
+    """Return a table, with the side of each column: ``l`` or ``r``. Its cells are escaped, its head is not."""
+    rule = [{"l": ":--", "r": "--:"}[side] for side in sides]
+    lines = [head, rule, *([_escaped(cell) for cell in row] for row in body)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def run_compare(options: argparse.Namespace) -> int:

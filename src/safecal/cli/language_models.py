@@ -16,8 +16,7 @@ from ..inputs.questions import LengthScale
 from ..inputs.sources import must_be_a_file, spooled
 from ..inputs.text_files import opened
 from .options import add_limit_options, limit_options, output, place, whole
-from .outputs import check_outputs, command_line
-from .terminal import Progress, gate_status, say_verdict
+from .outputs import Progress, check_outputs, command_line, gate_status, say_verdict
 
 __all__ = ["add_options", "open_answers", "open_logs", "run"]
 
@@ -108,15 +107,10 @@ def open_logs(
     files: Sequence[str], options: argparse.Namespace, values: Sequence[str] | None
 ) -> tuple[SampleLogs, Columns]:
     """Open logs of language models, which say themselves what happened and what was predicted."""
-    source = SampleLogs(
-        files, LengthScale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None))
-    )
-    needless = {
-        "--y": options.y,
-        "--prob or --logits": values,
-        "--label": options.label,
-        "--pos-label": options.pos_label,
-    }
+    scale = LengthScale.of(getattr(options, "normalise", "none"), getattr(options, "tokenizer", None))
+    source = SampleLogs(files, scale)
+    needless = {"--y": options.y, "--prob or --logits": values, "--label": options.label}
+    needless["--pos-label"] = options.pos_label
     option = next((name for name, value in needless.items() if value is not None), None)
     if option is not None or options.clip is not None:
         raise FormError(f"{source.name} is a log that says what was predicted: leave `{option or '--clip'}` out.")

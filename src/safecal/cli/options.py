@@ -1,4 +1,4 @@
-"""Options that commands share: how a value is read and refused, groups of options, and a parser that helps.
+"""The options of commands about files of rows, what other commands share, and how a value is read and refused.
 
 Nothing here imports NumPy, so that ``--help`` is quick.
 """
@@ -6,40 +6,37 @@ Nothing here imports NumPy, so that ``--help`` is quick.
 from __future__ import annotations
 
 import argparse
-import math
-import re
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
-
-from ..errors import OptionError, visible
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     from ..options import LimitOptions
 
 __all__ = [
-    "LIMITS", "MOST_BINS", "RULES", "RULE_ABOUT", "Formatter", "Parser", "above", "add_answer_options",
-    "add_bin_options", "add_column_options", "add_forecast_options", "add_limit_options", "add_output_options",
-    "add_question_options", "add_row_options", "between", "distinct_names", "level_and_column", "limit_options",
-    "output", "place", "printable_name", "some_text", "store", "whole",
+    "LIMITS", "MOST_BINS", "RULES", "RULE_ABOUT", "Formatter", "above", "add_column_options", "add_compare", "add_demo",
+    "add_evaluate", "add_limit_options", "add_plan", "add_recalibrate", "attribute", "between", "limit_options",
+    "output", "place", "refused", "whole",
 ]  # fmt: skip
+
+N = TypeVar("N", int, float)
 
 MOST_BINS = 100_000  # that of `safecal.bins`, which `--help` need not import
 
 
-def _refused(rule: str, text: str) -> argparse.ArgumentTypeError:
+def refused(rule: str, text: str) -> argparse.ArgumentTypeError:
+    """Return the error of a value that does not follow a rule."""
     shown = repr(text) if len(text) <= 60 else f"{text[:57]!r}..."
     return argparse.ArgumentTypeError(f"must be {rule}; got {shown}")
 
 
-def _number(rule: str, is_allowed: Callable[[float], bool]) -> Callable[[str], float]:
-    def read(text: str) -> float:
+def _number(rule: str, is_allowed: Callable[[float], bool], kind: type[N]) -> Callable[[str], N]:
+    def read(text: str) -> N:
         try:
-            value = float(text)
+            value = kind(text)
         except ValueError:
-            raise _refused(rule, text) from None
+            raise refused(rule, text) from None
         if not is_allowed(value):  # NaN never is
-            raise _refused(rule, text)
+            raise refused(rule, text)
         return value
 
     return read
@@ -48,75 +45,43 @@ def _number(rule: str, is_allowed: Callable[[float], bool]) -> Callable[[str], f
 def above(low: float, high: float = 1e6, *, included: bool = False) -> Callable[[str], float]:
     """Read a number above ``low``, or also ``low`` itself, up to ``high``."""
     rule = f"a number {'of' if included else 'above'} {low:g}{' or more' if included else ''}, at most {high:g}"
-    return _number(rule, lambda x: (low <= x if included else low < x) and x <= high)
+    return _number(rule, lambda x: (low <= x if included else low < x) and x <= high, float)
 
 
 def between(low: float, high: float) -> Callable[[str], float]:
     """Read a number strictly between two others."""
-    return _number(f"a number between {low:g} and {high:g}", lambda x: low < x < high and math.isfinite(x))
+    return _number(f"a number between {low:g} and {high:g}", lambda x: low < x < high, float)
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
     """Read a whole number from ``low`` to ``high``."""
-    rule = f"a whole number from {low} to {high}"
-
-    def read(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise _refused(rule, text) from None
-        if not low <= value <= high:
-            raise _refused(rule, text)
-        return value
-
-    return read
+    return _number(f"a whole number from {low} to {high}", lambda x: low <= x <= high, int)
 
 
-def level_and_column(text: str) -> tuple[float, str]:
+def _level_and_column(text: str) -> tuple[float, str]:
     """Read the level of a quantile and its column: ``0.05=q05``."""
     level, _, column = text.partition("=")
     rule = "a level between 0 and 1 and a column, such as 0.05=q05"
     if not column:
-        raise _refused(rule, text)
+        raise refused(rule, text)
     try:
         return between(0, 1)(level), column
     except argparse.ArgumentTypeError:
-        raise _refused(rule, text) from None
-
-
-def some_text(text: str) -> str:
-    """Read text that is not empty."""
-    if not text.strip():
-        raise _refused("some text", text)
-    return text
-
-
-def printable_name(text: str) -> str:
-    """Read a name: one line that every store can hold, and every terminal show."""
-    if not text.strip() or not text.isprintable() or len(text) > 200:
-        raise _refused("a name of 1 to 200 characters that can be printed", text)
-    return text
+        raise refused(rule, text) from None
 
 
 def place(text: str) -> str:
     """Read the name of a file or a folder."""
     if not text.strip():
-        raise _refused("the name of a file", text)
+        raise refused("the name of a file", text)
     return text
 
 
-def store(text: str) -> str:
-    """Read where a store is: a file, or an address, which is not shown, since it may hold a password."""
-    if "://" in text and not text.startswith(("postgresql://", "postgres://")):
-        raise argparse.ArgumentTypeError("must be a file, or begin with postgresql://")
-    return output(text)
-
-
-def distinct_names(text: str) -> tuple[str, ...]:
+def _distinct_names(text: str) -> tuple[str, ...]:
     """Read names that are separated by commas."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts) or len(set(parts)) < len(parts):
-        raise _refused("names that differ, separated by commas", text)
+        raise refused("names that differ, separated by commas", text)
     return parts
 
 
@@ -150,27 +115,23 @@ RULES = ("everywhere", "average")
 RULE_ABOUT = "judge averages, groups and ranges (everywhere, the default), or the averages alone"
 
 
+def attribute(option: str) -> str:
+    """Return the name that the value of an option has."""
+    return option.removeprefix("--").replace("-", "_")
+
+
 def limit_options(options: argparse.Namespace) -> LimitOptions:
     """Return the limits as keyword arguments of a front door."""
-    return {
-        "threshold": options.threshold,
-        "max_temperature": options.max_temperature,
-        "max_ratio": options.max_ratio,
-        "local_threshold": options.local_threshold,
-        "min_share": options.min_share,
-        "level": options.level,
-        "rule": options.rule,
-    }
+    limits = {name: getattr(options, name) for name in (*map(attribute, LIMITS), "rule")}
+    return cast("LimitOptions", limits)
 
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
     """Add what still counts as safe."""
     group = parser.add_argument_group("limits", "How much over-confidence still counts as safe.")
     for name, limit in LIMITS.items():
-        group.add_argument(
-            name, type=limit.read, default=limit.default, metavar=limit.metavar,
-            help=f"{limit.about} (default {limit.default:g})",
-        )  # fmt: skip
+        about = f"{limit.about} (default {limit.default:g})"
+        group.add_argument(name, type=limit.read, default=limit.default, metavar=limit.metavar, help=about)
     group.add_argument("--rule", choices=RULES, default=RULES[0], help=RULE_ABOUT)
 
 
@@ -195,7 +156,7 @@ def add_column_options(parser: argparse.ArgumentParser, *, several: bool = False
         group.add_argument("--by-label", action="store_true", help=pairs)
 
 
-def add_forecast_options(parser: argparse.ArgumentParser) -> None:
+def _add_forecast_options(parser: argparse.ArgumentParser) -> None:
     """Add the columns of forecasts of a number, and of states."""
     group = parser.add_argument_group(
         "forecasts of a number, and states",
@@ -212,24 +173,15 @@ def add_forecast_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cov", action="append", metavar="COL", help=matrix)
     group.add_argument("--lower", metavar="COL", help="column of lower ends of intervals, with --upper and --coverage")
     group.add_argument("--upper", metavar="COL", help="column of upper ends of intervals")
-    group.add_argument(
-        "--coverage",
-        type=between(0, 1),
-        metavar="X",
-        help="share of outcomes that the intervals should hold, such as 0.9",
-    )
-    group.add_argument(
-        "--quantile",
-        action="append",
-        type=level_and_column,
-        metavar="LEVEL=COL",
-        help="level and column of a quantile; give two or more",
-    )
+    coverage = "share of outcomes that the intervals should hold, such as 0.9"
+    group.add_argument("--coverage", type=between(0, 1), metavar="X", help=coverage)
+    quantile = "level and column of a quantile; give two or more"
+    group.add_argument("--quantile", action="append", type=_level_and_column, metavar="LEVEL=COL", help=quantile)
     draws = "columns of draws; 'draw_*' stands for all whose names begin with draw_"
     group.add_argument("--draws", action="append", metavar="COL", help=draws)
 
 
-def add_row_options(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
+def _add_row_options(parser: argparse.ArgumentParser, *, by: bool = True) -> None:
     """Add what is said of rows, and of the file that holds them; ``by`` where groups can be named."""
     group = parser.add_argument_group("rows")
     if by:
@@ -239,9 +191,8 @@ def add_row_options(parser: argparse.ArgumentParser, *, by: bool = True) -> None
         "--cluster", metavar="COL", help="column of patients, tracks or days, whose rows depend on each other"
     )
     group.add_argument("--sample-weight", metavar="COL", help="column with the weight of each row")
-    group.add_argument(
-        "--weight", dest="sample_weight", metavar="COL", help=argparse.SUPPRESS
-    )  # its name in earlier versions
+    earlier_name = "--weight"
+    group.add_argument(earlier_name, dest="sample_weight", metavar="COL", help=argparse.SUPPRESS)
     group.add_argument(
         "--drop-missing", action="store_true", help="leave out rows with missing values, and say how many"
     )
@@ -251,7 +202,7 @@ def add_row_options(parser: argparse.ArgumentParser, *, by: bool = True) -> None
     group.add_argument("--sep", metavar="CHAR", help="character between the fields of a CSV file (default: a comma)")
 
 
-def add_bin_options(parser: argparse.ArgumentParser) -> None:
+def _add_bin_options(parser: argparse.ArgumentParser) -> None:
     """Add how bins are made."""
     group = parser.add_argument_group("bins", "Bins change ECE. They never change ECD.")
     group.add_argument("--bins", type=whole(1, MOST_BINS), default=10, metavar="N", help="number of bins (default 10)")
@@ -260,7 +211,7 @@ def add_bin_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--strategy", choices=("uniform", "quantile"), default="uniform", help=equal)
 
 
-def add_output_options(parser: argparse.ArgumentParser) -> None:
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add what `safecal evaluate` prints and writes."""
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
@@ -278,7 +229,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--baseline", type=place, metavar="JSON", help=earlier)
 
 
-def add_question_options(parser: argparse.ArgumentParser) -> None:
+def _add_question_options(parser: argparse.ArgumentParser) -> None:
     """Add what logs of language models, and answers with a confidence, need."""
     group = parser.add_argument_group(
         "logs of language models",
@@ -291,7 +242,7 @@ def add_question_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--tokenizer", metavar="NAME", help="tokenizer of Hugging Face, for --normalise tokens")
 
 
-def add_answer_options(parser: argparse.ArgumentParser) -> None:
+def _add_answer_options(parser: argparse.ArgumentParser) -> None:
     """Add what answers of servers need, which show the most likely tokens only."""
     group = parser.add_argument_group(
         "answers of language models' servers",
@@ -304,27 +255,6 @@ def add_answer_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--text", choices=("given", "generated"), help=writer)
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser that says which word one may have meant."""
-
-    known_options: Sequence[str] = ()  # those of the command that was typed
-    command: str | None = None
-
-    def __init__(self, *words: Any, **options: Any) -> None:
-        super().__init__(*words, **options)
-        self.color = False  # of Python 3.14: what is written to a terminal is shown, not obeyed
-
-    def error(self, message: str) -> NoReturn:
-        refused = re.fullmatch(r"argument (\S+): (must .*)", message, re.DOTALL)
-        if refused is not None:  # a value that is refused is worded as every other
-            raise OptionError(f"`{refused[1]}` {refused[2]}.")
-        command = f"{self.prog} {self.command}" if self.command else self.prog
-        hint = _way_out(message, self.command, self.known_options or tuple(self._option_string_actions), command)
-        for pattern, words in _REWORDED.items():
-            message = re.sub(pattern, words, message, flags=re.DOTALL)
-        self.exit(2, f"safecal: {visible(message)}.\n\nHint: {hint}\n")
-
-
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Help of 100 characters a line; examples stay as they are written."""
 
@@ -332,34 +262,122 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, max_help_position=26, width=100)
 
 
-_REWORDED = {  # what argparse says, and what we say
-    r"^unrecognized arguments: (.*)": r"not known here: \1",
-    r"^the following arguments are required: (.*)": r"missing: \1",
-    r"^argument (\S+): expected (?:one|at least one) argument$": r"`\1` needs a value",
-    r"^argument (\S+): invalid choice: (.*?) \(choose from (.*)\)$": r"`\1` must be one of \3; got \2",
-}
-_FORECASTS = ("--x", "--mean", "--std", "--var", "--cov", "--lower", "--upper", "--coverage", "--quantile", "--draws")
-_IN_PYTHON = {
-    "watch": "`safecal.monitor.Monitor` watches means with a spread",
-    "compare": "`safecal.compare` compares such forecasts",
-    "plan": "`safecal.rows_needed` plans for means with a spread",
-    "recalibrate": "`safecal.recalibrate` fixes means with a spread",
-}
+_EVALUATE = """examples:
+  safecal evaluate predictions.csv --y label --prob score
+  safecal evaluate cells.csv --y Class --prob .pred_poor --pos-label poor
+  safecal evaluate cells.csv --y Class --prob .pred_poor --prob .pred_good
+  safecal evaluate cifar.npz --y ground_truth --prob predictions --bins 15
+  safecal evaluate patients.parquet --y died --logits score --by hospital --by sex --cluster patient
+  safecal evaluate patients.parquet --y died --prob p --features age,site,device
+  safecal evaluate days.csv --by-label --y rain --prob p_rain --y fog --prob p_fog
+  safecal evaluate regression.csv --x truth --mean prediction --std error
+  safecal evaluate track.csv --x px,py --mean mx,my --cov xx,yx,yy --cluster run
+  safecal evaluate forecasts.csv --y sales --lower low --upper high --coverage 0.9
+  safecal evaluate forecasts.csv --y sales --quantile 0.05=q05 --quantile 0.5=q50 --quantile 0.95=q95
+  safecal evaluate ensemble.parquet --y rain --draws 'member_*' --by horizon
+  safecal evaluate samples_*.jsonl --by subject
+  safecal evaluate answers.jsonl --vocabulary 32000 --text given
+  zcat log.csv.gz | safecal evaluate - --y clicked --prob p --json > evaluation.json
+
+A file is read once, a large one with --features twice, and all results come from sums over all of its rows. Up to
+--max-rows rows are kept in memory as well. In larger files, memory grows only with the number of groups and clusters,
+up to a million. The output names the methods that were used."""
+
+_COMPARE = """examples:
+  safecal compare new.csv old.csv --y label --prob score
+  safecal compare models.csv models.csv --y label --prob new_score --prob-b old_score
+
+Both files must have the same rows in the same order, with the same outcomes."""
+
+_RECALIBRATE = """examples:
+  safecal recalibrate validation.csv --y label --logits score --save calibrator.json
+  safecal recalibrate validation.csv --y label --prob p --out calibrated.csv --save calibrator.json
+  safecal recalibrate new.csv --prob p --apply calibrator.json --out new-calibrated.csv
+
+By default, safecal takes the simplest map that is as good as the best, and then the sharpest temperature that rules
+over-confidence out. Evaluate the result on rows that were not used to fit it."""
+
+_PLAN = """examples:
+  safecal plan pilot.csv --y label --prob score
+  safecal plan pilot.csv --y label --prob score --threshold 0.05 --power 0.9
+
+A hundred rows like those to come are a good sample. Their outcomes are not used."""
 
 
-def _way_out(message: str, command: str | None, options: Sequence[str], prog: str) -> str:
-    """Return a hint for what the parser does not know."""
-    wrong, choices = _mistyped(message, options)
-    if wrong in _FORECASTS and wrong not in options and command in _IN_PYTHON:
-        return f"`{wrong}` belongs to `safecal evaluate`. In Python {_IN_PYTHON[command]}."
-    nearest = get_close_matches(wrong, choices, n=1) if wrong else []
-    return f"did you mean `{nearest[0]}`?" if nearest else f"{prog} --help"
+def add_evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EVALUATE
+    formats = "CSV, TSV, Parquet, JSON Lines, Arrow or .npz file; - for standard input; or logs of language models"
+    parser.add_argument("file", type=place, nargs="+", help=formats)
+    add_column_options(parser, several=True)
+    _add_forecast_options(parser)
+    _add_question_options(parser)
+    _add_answer_options(parser)
+    _add_row_options(parser)
+    features = "for whom is it over-confident? look for slices by these columns, or by `all`"
+    parser.add_argument_group("slices").add_argument(
+        "--features", type=_distinct_names, metavar="COL,COL", help=features
+    )
+    add_limit_options(parser)
+    _add_bin_options(parser)
+    kept = "how many rows to keep in memory (default 1000000)"
+    parser.add_argument_group("large files").add_argument(
+        "--max-rows", type=whole(0, 10**12), default=1_000_000, metavar="N", help=kept
+    )
+    _add_output_options(parser)
 
 
-def _mistyped(message: str, options: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the word that is not known, and what it could have been."""
-    if message.startswith("unrecognized arguments: "):
-        wrong = next((word for word in message.split(": ", 1)[1].split() if word.startswith("-")), "")
-        return wrong.split("=")[0], options
-    choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
-    return ("", ()) if choice is None else (choice[1], [word.strip("' ") for word in choice[2].split(",")])
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _COMPARE
+    parser.add_argument("a", type=place, help="file with the predictions of the first model")
+    parser.add_argument("b", type=place, help="file with the predictions of the second model")
+    add_column_options(parser)
+    parser.add_argument("--prob-b", action="append", metavar="COL", help="like --prob, for the second file")
+    parser.add_argument("--logits-b", action="append", metavar="COL", help="like --logits, for the second file")
+    _add_row_options(parser, by=False)
+    parser.add_argument(
+        "--level", type=between(0, 1), default=0.95, help="confidence level of the intervals (default 0.95)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON document instead of text")
+    about = "write a page about the differences: one HTML file"
+    parser.add_argument("--report", type=output, metavar="FILE", help=about)
+    picture = "draw the differences and both models: .svg, .png or .pdf"
+    parser.add_argument("--plot", type=output, metavar="FILE", help=picture)
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _PLAN
+    parser.add_argument("file", type=place, help="a sample of the predictions, in a file as for `evaluate`")
+    add_column_options(parser)
+    _add_row_options(parser, by=False)
+    add_limit_options(parser)
+    parser.add_argument(
+        "--power", type=between(0, 1), default=0.8, help="probability that so many rows lead to a verdict (default 0.8)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON document")
+
+
+def add_recalibrate(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _RECALIBRATE
+    parser.add_argument("file", type=place, nargs="+", help="as for `evaluate`")
+    add_column_options(parser)
+    _add_question_options(parser)
+    _add_row_options(parser)
+    add_limit_options(parser)
+    methods = ("auto", "safe", "likelihood", "identity", "temperature", "affine", "beta", "isotonic", "vector")
+    about = "auto (default): the simplest map that is as good as the best; safe, likelihood: a temperature; or a map"
+    parser.add_argument("--method", choices=methods, default="auto", help=about)
+    plain = "with auto or a map: skip the last step, which rules over-confidence out"
+    parser.add_argument("--plain", action="store_true", help=plain)
+    risk = "risk of staying over-confident (default 0.05)"
+    parser.add_argument("--alpha", type=between(0, 1), default=0.05, help=risk)
+    parser.add_argument("--save", type=output, metavar="FILE", help="write the calibrator as JSON")
+    parser.add_argument("--apply", type=place, metavar="FILE", help="apply a saved calibrator instead of fitting one")
+    parser.add_argument("--out", type=output, metavar="FILE", help="write all rows with their calibrated probabilities")
+    apostrophe = "in --out, put ' before text that a spreadsheet would run as a formula"
+    parser.add_argument("--spreadsheet-safe", action="store_true", help=apostrophe)
+    parser.add_argument("--plot", type=output, metavar="FILE", help="draw before and after: .svg, .png or .pdf")
+
+
+def add_demo(parser: argparse.ArgumentParser) -> None:
+    where = "where to write the report (default %(default)s)"
+    parser.add_argument("--report", type=output, metavar="FILE", default="safecal-demo.html", help=where)

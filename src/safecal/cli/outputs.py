@@ -1,18 +1,19 @@
-"""Files that the command line writes: checked before the work, written whole after it.
+"""Where results go: to files, which are checked before the work and written whole after it, and to the terminal.
 
-An output must not be an input, nor another output: the same file is known by whatever name it goes.
+An output must not be an input, nor another output: the same file is known by whatever name it goes. On a terminal, the
+verdict is in colour, and a line counts rows while one waits.
 """
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 import re
 import shlex
 import stat
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -22,18 +23,23 @@ from ..errors import FileError
 from ..files import write_atomically
 
 __all__ = [
+    "INTERRUPTED",
     "NamedFile",
+    "Progress",
     "ReadFolder",
+    "Steps",
+    "TABLE_KINDS",
     "check_outputs",
     "command_line",
-    "csv_bytes",
-    "frame_bytes",
+    "draw",
+    "gate_status",
+    "say_verdict",
+    "searching",
     "write_plot",
 ]
 
-_FORMULA = r"^[\s]*[=+\-@|%]|^[\t\r\n]"  # how a formula begins, for one spreadsheet or another
 _PICTURES = (".svg", ".png", ".pdf")
-_TABLES = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".arrow": "arrow"}
+TABLE_KINDS = {".csv": "csv", ".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".arrow": "arrow"}
 
 
 def check_outputs(
@@ -50,27 +56,17 @@ def check_outputs(
 ) -> None:
     """Refuse what could not be written, or would destroy an input or another output, before anything is read.
 
-    Parameters
-    ----------
-    inputs : mapping of str to str, optional
-        The files that are read, by the word of the command line that names each; ``-`` is standard input.
-    folders : iterable of ReadFolder
-        Folders whose files are read.
-    report, plot, summary, table, save : str, optional
-        The files of ``--report``, ``--plot``, ``--summary``, ``--out`` and ``--save``.
-    store : iterable of str
-        The files of ``--store``.
-    out : iterable of str or Path
-        The files that are written into the folder of ``--out``, which may have to be made first.
+    Inputs stand under the word of the command line that names each; ``-`` is standard input. Where ``--out`` names one
+    file, that is ``table``; where it is a folder, which may have to be made first, ``out`` are the files in it.
     """
-    named = {"--report": report, "--plot": plot, "--summary": summary, "--out": table, "--save": save}
+    words = {"--report": report, "--plot": plot, "--summary": summary, "--out": table, "--save": save}
+    named = {word: path for word, path in words.items() if path is not None}
     for path in named.values():
-        if path is not None:
-            _check_folder(path)
+        _check_folder(path)
     _check_distinct(
         [
             *(NamedFile.of("--store", path) for path in store),  # first: of two outputs the later is the one to change
-            *(NamedFile.of(word, path) for word, path in named.items() if path is not None),
+            *(NamedFile.of(word, path) for word, path in named.items()),
             *(NamedFile.of("--out", str(path), folder=True) for path in out),
             *_standard_output(),
         ],
@@ -81,8 +77,8 @@ def check_outputs(
         if Path(plot).suffix.lower() not in _PICTURES:
             raise FileError(f"`--plot` must end in {', '.join(_PICTURES)}; got {plot}.")
         require("matplotlib", "`--plot` draws with Matplotlib", "cli")
-    if table is not None and Path(table).suffix.lower() not in _TABLES:
-        raise FileError(f"`--out` must end in {', '.join(_TABLES)}; got {table}.")
+    if table is not None and Path(table).suffix.lower() not in TABLE_KINDS:
+        raise FileError(f"`--out` must end in {', '.join(TABLE_KINDS)}; got {table}.")
 
 
 def _check_folder(path: str) -> None:
@@ -103,72 +99,9 @@ def write_plot(figure: Any, path: str) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def frame_bytes(frame: Any, path: str, *, spreadsheet_safe: bool = False) -> bytes:
-    """Return a Polars frame in the format the name asks for.
-
-    Parameters
-    ----------
-    frame : polars.DataFrame
-        The rows.
-    path : str
-        The name of the file.
-    spreadsheet_safe : bool, default False
-        Put an apostrophe before text that a spreadsheet would take for a formula.
-    """
-    buffer = io.BytesIO()
-    kind = _TABLES[Path(path).suffix.lower()]
-    if spreadsheet_safe:
-        frame = _without_formulas(frame)
-    write = {
-        "csv": frame.write_csv,
-        "parquet": frame.write_parquet,
-        "jsonl": frame.write_ndjson,
-        "arrow": frame.write_ipc,
-    }[kind]
-    write(buffer)
-    return buffer.getvalue()
-
-
-def csv_bytes(columns: Mapping[str, Iterable[Any]], spreadsheet_safe: bool) -> bytes:
-    """Return columns as CSV, without Polars; values as Python writes them, and nothing for a missing one."""
-
-    def cell(value: Any) -> str:
-        text = "" if value is None else str(value)
-        return f"'{text}" if spreadsheet_safe and re.match(_FORMULA, text) and not _is_number(text) else text
-
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([cell(name) for name in columns])
-    writer.writerows([cell(value) for value in row] for row in zip(*columns.values(), strict=True))
-    return buffer.getvalue().encode()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _without_formulas(frame: Any) -> Any:
-    """Return a frame in which no text, and no name of a column, begins as a formula does; numbers stay as they are."""
-    import polars as pl
-
-    words = (pl.String, pl.Categorical, pl.Enum)
-
-    def harmless(name: str) -> Any:
-        text = pl.col(name).cast(pl.String)  # of categories, too
-        formula = text.str.contains(_FORMULA) & text.str.strip_chars().cast(pl.Float64, strict=False).is_null()
-        return pl.when(formula).then(pl.lit("'") + text).otherwise(text).alias(name)
-
-    frame = frame.with_columns([harmless(name) for name, kind in frame.schema.items() if kind in words])
-    return frame.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})
-
-
 def command_line() -> str:
     """Return the command as it was typed, without the folder of the program."""
-    return shlex.join(["safecal", *(a for a in sys.argv[1:])]) if os.path.basename(sys.argv[0]) else "safecal"
+    return shlex.join(["safecal", *sys.argv[1:]]) if os.path.basename(sys.argv[0]) else "safecal"
 
 
 _EXAMPLE_ENDINGS = {
@@ -312,3 +245,119 @@ def _one_folder(a: str | Path, b: str | Path) -> bool:
     if first is None or second is None:
         return os.path.realpath(a) == os.path.realpath(b)
     return os.path.samestat(first, second)
+
+
+def draw(text: str) -> None:
+    """Draw on standard error, which is a terminal."""
+    getattr(sys.stderr, "draw", sys.stderr.write)(text)
+    sys.stderr.flush()
+
+
+_COLOURS = {"SAFE": "1;32", "UNSAFE": "1;31", "UNDETERMINED": "1;33"}
+_GATE = {"SAFE": 0, "UNSAFE": 3, "UNDETERMINED": 4}  # exit statuses
+INTERRUPTED = 130  # the status that a shell expects after Ctrl-C
+_VERDICT = re.compile(r"^(SAFE|UNSAFE|UNDETERMINED)\b", re.MULTILINE)
+
+
+def gate_status(decision: str) -> int:
+    """Return the exit status that `--gate` sets for a decision."""
+    return _GATE[decision]
+
+
+def say_verdict(text: str) -> None:
+    """Print text with its verdict in colour, where a terminal shows it and `NO_COLOR` is not set.
+
+    The word stays: colour is never the only signal.
+    """
+    out = sys.stdout
+    verdict = _VERDICT.search(text)
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not out.isatty() or verdict is None:
+        print(text)
+        return
+    draw_on = getattr(out, "draw", out.write)
+    out.write(text[: verdict.start()])
+    draw_on(f"\x1b[{_COLOURS[verdict[1]]}m")
+    out.write(verdict[1])
+    draw_on("\x1b[0m")
+    out.write(text[verdict.end() :] + "\n")
+
+
+@final
+class Progress:
+    """A line on standard error that counts rows, of a total where it is known; on a terminal only, after a second."""
+
+    def __init__(self, total: int | None, *, estimated: bool = False) -> None:
+        self.total, self.estimated = total, estimated
+        self.rows = 0
+        self._began = self._last_drawn = time.monotonic()
+        self._shown = False
+
+    def add(self, rows: int) -> None:
+        """Count some rows."""
+        self.rows += rows
+        now = time.monotonic()
+        if not sys.stderr.isatty() or now - self._began < 1.0 or now - self._last_drawn < 0.1:
+            return
+        self._last_drawn, self._shown = now, True
+        draw(f"\r{self.line(now - self._began)}\x1b[K")
+
+    def line(self, seconds: float) -> str:
+        """Return the line after so many seconds."""
+        text = f"{self.rows:,} rows"
+        if not self.total:
+            return text
+        share = min(self.rows / self.total, 0.99 if self.estimated else 1.0)
+        seconds_left = seconds * (1.0 - share) / share if share else 0.0
+        about = "about " if self.estimated else ""
+        return f"[{'#' * int(30 * share):<30}] {about}{share:.0%}  {text}, {_duration(seconds_left)} left"
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            draw("\r\x1b[K")
+
+
+@final
+class Steps:
+    """A line on standard error that counts steps; on a terminal only."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done = total, 0
+        self._last_drawn = 0.0
+        self._shown = sys.stderr.isatty()
+
+    def add(self, name: str = "") -> None:
+        """Count a step, and name it."""
+        self.done += 1
+        now = time.monotonic()
+        if self._shown and now - self._last_drawn >= 0.1:
+            self._last_drawn = now
+            bar = "#" * (30 * self.done // self.total)
+            draw(f"\r[{bar:<30}] {self.done} of {self.total}  {name[:40]}\x1b[K")
+
+    def __enter__(self) -> Steps:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            draw("\r\x1b[K")
+
+
+def searching() -> Callable[[float], None]:
+    """Return a function that shows how far a search for slices is: on a terminal only, and only after a second."""
+    began = time.monotonic()
+
+    def show_share(share: float) -> None:
+        if sys.stderr.isatty() and time.monotonic() - began > 1.0:
+            bar = f"[{'#' * int(30 * share):<30}] {share:.0%} of the search for slices"
+            draw(f"\r{bar}\x1b[K" if share < 1.0 else "\r\x1b[K")
+
+    return show_share
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -10,8 +10,7 @@ from typing import Any
 
 from ..errors import FileError, OptionError, visible
 from .options import Formatter, output, place, whole
-from .outputs import ReadFolder, check_outputs, write_plot
-from .terminal import INTERRUPTED, Progress, Steps
+from .outputs import INTERRUPTED, Progress, ReadFolder, Steps, check_outputs, write_plot
 
 __all__ = ["_run_table2", "_run_tracking", "add_options", "add_table2", "add_tracking", "run"]
 
@@ -50,25 +49,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     table1 = add("table1", "Table 1, simulated: ours beside the published one", _table1)
     _process(table1)
     table1.add_argument("--n", type=whole(2, 10**7), default=10_000, help="rows of each simulation (default 10000)")
-    table1.add_argument(
-        "--replications",
-        type=whole(1, 10**6),
-        metavar="N",
-        help="simulate the table N times: mean, spread, and which cells lie in the central 99 %%",
-    )
+    replications = "simulate the table N times: mean, spread, and which cells lie in the central 99 %%"
+    table1.add_argument("--replications", type=whole(1, 10**6), metavar="N", help=replications)
     add_table2(subcommands)
     add_tracking(subcommands)
     add("table2-published", "Table 2, real models, as published", _table2)
     add("consistency", "whether the cells of both published tables fit together", _consistency)
     add("readings", "ECE, ESCE and ECD of each published block, read together", _readings)
     study = add("study", "which process made the noise columns of Table 1", _study)
-    study.add_argument(
-        "--replications",
-        type=whole(1, 10**6),
-        default=1000,
-        metavar="N",
-        help="simulations of each candidate (default 1000)",
-    )
+    replications = "simulations of each candidate (default 1000)"
+    study.add_argument("--replications", type=whole(1, 10**6), default=1000, metavar="N", help=replications)
     study.add_argument(
         "--out", type=place, metavar="DIR", help="write table1-study.json and the tables of table1-study.md there"
     )
@@ -90,12 +80,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _process(parser: Any) -> None:
     parser.add_argument("--seed", type=whole(0, 2**63), metavar="N", help="seed of other draws than those of the paper")
-    parser.add_argument(
-        "--noise-on",
-        choices=("both", "logit", "probability"),
-        default="both",
-        help="both: the process that made the published table (default); logit: as the paper writes it",
-    )
+    noise_on = "both: the process that made the published table (default); logit: as the paper writes it"
+    parser.add_argument("--noise-on", choices=("both", "logit", "probability"), default="both", help=noise_on)
 
 
 def _real(parser: Any) -> None:
@@ -188,7 +174,6 @@ def _figures(options: argparse.Namespace) -> int:
 
 def _named(words: Sequence[str]) -> dict[str, str]:
     """Return the files of predictions by their names."""
-
     files: dict[str, str] = {}
     for word in words:
         name, _, file = ("", "", word) if Path(word).exists() else word.rpartition("=")
@@ -211,9 +196,7 @@ def _tables(options: argparse.Namespace, files: Mapping[str, str]) -> dict[str, 
     for name, file in files.items():
         source = open_source(file, None)
         prob, logits = ([c] if c else None for c in (options.prob, options.logits))
-        columns = chosen_columns(
-            source, "paper", y=options.y, prob=prob, logits=logits, pos_label=options.pos_label
-        )  # fmt: skip
+        columns = chosen_columns(source, "paper", y=options.y, prob=prob, logits=logits, pos_label=options.pos_label)
         tables[name] = TableFile(source, columns).whole().predictions.table(10)
     return tables
 
@@ -262,11 +245,8 @@ def add_table2(commands: Any) -> Any:
     data.add_argument("--label-column", metavar="COL", help="column of what happened")
     data.add_argument("--positive", metavar="LABEL", help="the label that is positive")
     data.add_argument("--negative", metavar="LABEL", help="instead of --positive: the only label that is not positive")
-    data.add_argument(
-        "--positive-class",
-        metavar="CLASS",
-        help="class of the model that means the positive label, if it has another name",
-    )
+    positive_class = "class of the model that means the positive label, if it has another name"
+    data.add_argument("--positive-class", metavar="CLASS", help=positive_class)
     running = parser.add_argument_group("running")
     running.add_argument("--batch-size", type=whole(1, 10**6), metavar="N", help="rows at a time (default 32)")
     running.add_argument("--max-length", type=whole(1, 10**6), metavar="N", help="longest text, in tokens")
@@ -368,11 +348,7 @@ def _run_tracking(options: argparse.Namespace) -> int:
     filters = 5 if options.runs >= 30 else 4  # with enough runs, fresh ones of the EKF are inflated
     with Progress(40 * filters * options.runs) as progress:
         study = run_tracking(
-            options.setting,
-            runs=options.runs,
-            particles=options.particles,
-            seed=options.seed,
-            progress=progress.add,
+            options.setting, runs=options.runs, particles=options.particles, seed=options.seed, progress=progress.add
         )
     print(tracking_text(study))
     if options.plot:

@@ -20,8 +20,7 @@ from ..judge.display import evaluation_text, number
 from ..maps.result import PoseStudy
 from ..report.poses import Track, write_poses
 from .options import above, add_limit_options, limit_options, output, place
-from .outputs import check_outputs, command_line
-from .terminal import gate_status, say_verdict
+from .outputs import check_outputs, command_line, gate_status, say_verdict
 
 __all__ = ["add_options", "run"]
 
@@ -134,15 +133,10 @@ class _Runs:
             notes.append(f"about {self.missing} poses are missing, because estimates end before the truth does")
         suspected = suspicions(truth, estimate, cov, self.convention, self.options.quaternion)
         return PoseStudy.of(
-            predictions,
-            self.convention,
-            run=run,
-            step=step,
-            expected=max(self.given, len(run)) + self.missing,
-            suspicions=tuple(_in_options(text) for text in suspected),
-            notes=tuple(notes),
+            predictions, self.convention, run=run, step=step, expected=max(self.given, len(run)) + self.missing,
+            suspicions=tuple(_in_options(text) for text in suspected), notes=tuple(notes),
             **limit_options(self.options),
-        )
+        )  # fmt: skip
 
     def track(self) -> Track:
         """Return what the pictures show."""
@@ -222,24 +216,14 @@ on each other."""
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``safecal poses``."""
     parser.epilog = _EXAMPLES
-    parser.add_argument(
-        "files",
-        nargs="+",
-        type=place,
-        metavar="FILE",
-        help="an estimate and its truth; with --truth, one estimate for each run",
-    )
+    files = "an estimate and its truth; with --truth, one estimate for each run"
+    parser.add_argument("files", nargs="+", type=place, metavar="FILE", help=files)
     group = parser.add_argument_group("poses")
     group.add_argument(
         "--truth", nargs="+", type=place, metavar="FILE", help="true poses: one file, or one for each run"
     )
-    group.add_argument(
-        "--cov",
-        nargs="+",
-        type=place,
-        metavar="FILE",
-        help="covariances, as text or .npy: one file, or one for each run",
-    )
+    cov = "covariances, as text or .npy: one file, or one for each run"
+    group.add_argument("--cov", nargs="+", type=place, metavar="FILE", help=cov)
     group.add_argument(
         "--side",
         required=True,
@@ -251,19 +235,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--group", choices=("SE3", "SE2", "SO3"), default="SE3", help="space (default), the plane, or rotations alone"
     )
-    group.add_argument(
-        "--quaternion",
-        choices=("xyzw", "wxyz"),
-        default="xyzw",
-        help="order of quaternions in TUM text (default xyzw, as TUM defines it)",
-    )
-    group.add_argument(
-        "--tolerance",
-        type=above(0, included=True),
-        default=0.01,
-        metavar="S",
-        help="largest difference of stamps that belong together, in seconds (default 0.01)",
-    )
+    quaternion = "order of quaternions in TUM text (default xyzw, as TUM defines it)"
+    group.add_argument("--quaternion", choices=("xyzw", "wxyz"), default="xyzw", help=quaternion)
+    tolerance = "largest difference of stamps that belong together, in seconds (default 0.01)"
+    group.add_argument("--tolerance", type=above(0, included=True), default=0.01, metavar="S", help=tolerance)
     group = parser.add_argument_group("output")
     group.add_argument("--json", action="store_true", help="print a JSON document instead of text")
     group.add_argument("--report", type=output, metavar="FILE", help="write a report with pictures: one HTML file")

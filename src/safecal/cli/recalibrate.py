@@ -1,7 +1,12 @@
 """``safecal recalibrate``: find the map that mends predictions and show what it does, or apply a saved one."""
 
 import argparse
+import csv
+import io
 import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +25,12 @@ from ..maps import Map, SafeTemperature, Temperature, from_dict, recalibrate
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
 from .options import limit_options
-from .outputs import check_outputs, csv_bytes, frame_bytes, write_plot
+from .outputs import TABLE_KINDS, check_outputs, write_plot
 from .table_file import TableFile, file_inputs, read_json
 
 __all__ = ["fix_of", "run"]
+
+_FORMULA = r"^[\s]*[=+\-@|%]|^[\t\r\n]"  # how a formula begins, for one spreadsheet or another
 
 
 def run(options: argparse.Namespace) -> int:
@@ -149,10 +156,22 @@ def _written(table: TableFile, new_columns: dict[str, FloatArray], path: str, sp
     """Return all columns of the file and the new ones, in the format the name asks for."""
     if path.lower().endswith(".csv") and not has_polars():
         rows = {name: _column(table, name).tolist() for name in table.source.columns}
-        return csv_bytes({**rows, **{name: map(repr, x.tolist()) for name, x in new_columns.items()}}, spreadsheet_safe)
+        return _csv_bytes(
+            {**rows, **{name: map(repr, x.tolist()) for name, x in new_columns.items()}}, spreadsheet_safe
+        )
     pl = polars("rows are written")
     frame = table.source.frame().with_columns([pl.Series(name, x) for name, x in new_columns.items()])
-    return frame_bytes(frame, path, spreadsheet_safe=spreadsheet_safe)
+    if spreadsheet_safe:
+        frame = _without_formulas(frame)
+    buffer = io.BytesIO()
+    write = {
+        "csv": frame.write_csv,
+        "parquet": frame.write_parquet,
+        "jsonl": frame.write_ndjson,
+        "arrow": frame.write_ipc,
+    }[TABLE_KINDS[Path(path).suffix.lower()]]
+    write(buffer)
+    return buffer.getvalue()
 
 
 def _column(table: TableFile, name: str) -> Any:
@@ -160,3 +179,40 @@ def _column(table: TableFile, name: str) -> Any:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     return polars().concat(parts)
+
+
+def _csv_bytes(columns: Mapping[str, Iterable[Any]], spreadsheet_safe: bool) -> bytes:
+    """Return columns as CSV, without Polars; values as Python writes them, and nothing for a missing one."""
+
+    def cell(value: Any) -> str:
+        text = "" if value is None else str(value)
+        return f"'{text}" if spreadsheet_safe and re.match(_FORMULA, text) and not _is_number(text) else text
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([cell(name) for name in columns])
+    writer.writerows([cell(value) for value in row] for row in zip(*columns.values(), strict=True))
+    return buffer.getvalue().encode()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _without_formulas(frame: Any) -> Any:
+    """Return a frame in which no text, and no name of a column, begins as a formula does; numbers stay as they are."""
+    import polars as pl
+
+    words = (pl.String, pl.Categorical, pl.Enum)
+
+    def harmless(name: str) -> Any:
+        text = pl.col(name).cast(pl.String)  # of categories, too
+        formula = text.str.contains(_FORMULA) & text.str.strip_chars().cast(pl.Float64, strict=False).is_null()
+        return pl.when(formula).then(pl.lit("'") + text).otherwise(text).alias(name)
+
+    frame = frame.with_columns([harmless(name) for name, kind in frame.schema.items() if kind in words])
+    return frame.rename({name: f"'{name}" for name in frame.columns if re.match(_FORMULA, name)})

@@ -27,12 +27,12 @@ from ..inputs.columns import (
     label_pairs,
     matching,
     near_names,
-)
+)  # fmt: skip
 from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, is_columnar, left_out, open_source
 from ..inputs.states import check_states, split_names
 from ..inputs.text_files import log_kind
-from .terminal import Progress
+from .outputs import Progress
 
 __all__ = ["KeptRows", "TableFile", "chosen_columns", "file_inputs", "read_json"]
 
@@ -55,21 +55,11 @@ class ColumnOptions(TypedDict, total=False):
 
 @final
 class TableFile:
-    """A file of predictions; it can be read as often as it is asked to.
-
-    Attributes
-    ----------
-    source : Source
-        The file.
-    columns : Columns
-        What the options mean.
-    reader : Reader
-        The last one at work: how many rows it read, and how many it left out.
-    """
+    """A file of predictions, and which column is what; it can be read as often as it is asked to."""
 
     def __init__(self, source: Source, columns: Columns) -> None:
         self.source, self.columns = source, columns
-        self.reader = Reader(columns)
+        self.reader = Reader(columns)  # the last one at work: how many rows it read, and how many it left out
 
     @classmethod
     def opened(
@@ -128,17 +118,9 @@ class TableFile:
                 "Hint: for several labels a row, each with its own `--prob`, add `--by-label`."
             )
         columns = chosen_columns(
-            source,
-            options.command,
-            y=outcomes[0] if outcomes else None,
-            prob=prob,
-            logits=logits,
-            outcome=outcome,
-            stated=stated,
-            of_numbers=hasattr(options, "draws"),
-            axes=axes,
-            **column_options,
-        )
+            source, options.command, y=outcomes[0] if outcomes else None, prob=prob, logits=logits, outcome=outcome,
+            stated=stated, of_numbers=hasattr(options, "draws"), axes=axes, **column_options,
+        )  # fmt: skip
         return cls(source, _graded(source, columns) if getattr(options, "verbalised", False) else columns)
 
     def batches(self) -> Iterator[Batch]:
@@ -188,15 +170,7 @@ class TableFile:
 
 @final
 class KeptRows:
-    """Batches that pass through; their rows are kept as long as they are few.
-
-    Attributes
-    ----------
-    batches : callable
-        Yields them from the first.
-    most_rows : int
-        How many rows are few; rows times classes, and classes, have limits of their own.
-    """
+    """Batches that pass through; their rows are kept as long as they are few, as are classes and rows times classes."""
 
     def __init__(self, batches: Callable[[], Iterator[Batch]], most_rows: int) -> None:
         self.batches, self.most_rows = batches, most_rows

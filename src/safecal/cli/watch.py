@@ -1,8 +1,11 @@
-"""``safecal watch``: follow a deployed model, and tell when it becomes over-confident."""
+"""``safecal watch``: follow a deployed model, and tell when it becomes over-confident.
+
+What watches is imported when it is asked for, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
 
 import argparse
-import itertools
-import math
 import os
 import shlex
 import signal
@@ -10,27 +13,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 
 from ..errors import FileError, LockedError, OptionError, visible
 from ..files import write_atomically
-from ..monitor import Monitor
-from ..options import Limits
-from ..watch.batches import KINDS, Arrival, Folder, Watcher
-from ..watch.channels import channels
-from ..watch.history import History, Taken
-from ..watch.notifier import Notifier
-from ..watch.sqlite import open_store, store_files
-from ..watch.standard_input import PREFIX, Cutter, Pipe
-from ..watch.standing import power_of_ten, status_text
-from ..watch.store import Store
+from .options import LIMITS, RULE_ABOUT, RULES, above, add_column_options, between, output, place, refused, whole
 from .outputs import ReadFolder, check_outputs
-from .watch_reading import BatchContent
 
-__all__ = ["ALARM", "ASIDE", "Session", "run", "say", "write_page"]
+if TYPE_CHECKING:
+    from ..monitor import Monitor
+    from ..watch.store import Store
+
+__all__ = ["Stopping", "StopNow", "add_options", "run", "say", "store", "write_page"]
 
 T = TypeVar("T")
 
@@ -41,9 +36,125 @@ _SETTINGS = (
 )  # fmt: skip
 
 
+_EXAMPLES = """examples:
+  safecal watch incoming/ --y label --prob score                   watch a folder; each file is a batch
+  safecal watch incoming/ --once --report history.html             take what is there and stop, as cron needs
+  tail -F log.jsonl | safecal watch - --every 60                   JSON Lines or CSV from standard input
+  safecal watch incoming/ --by site --window-column day --on-alarm "mail -s alarm me@example.org"
+  safecal watch incoming/ --store postgresql://me@db/models --name churn --prometheus 9109
+  safecal watch status --store safecal-watch.sqlite
+  safecal watch acknowledge --store safecal-watch.sqlite           look for the next change
+
+Each batch counts once, however often it is sent, even if the watcher is killed. What cannot be read is set aside, with
+a reason. A line is printed for each batch after it is safely stored. Exit status, if the watcher ends by itself: 0
+all is well, 2 an error, 3 an alarm was raised, 4 no alarm, but something was set aside or is not yet complete."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``safecal watch``."""
+    parser.epilog = _EXAMPLES
+    what = "folder to watch; - for standard input; or `status`, or `acknowledge`"
+    parser.add_argument("what", type=place, metavar="FOLDER", help=what)
+    group = parser.add_argument_group("evidence", "Fixed when a store is created.")
+    alpha = "probability that the evidence since the start ever raises a false alarm (default 0.05)"
+    group.add_argument("--alpha", type=between(0, 1), help=alpha)
+    between_alarms = "average number of rows between false alarms of a change (default 1000000)"
+    group.add_argument("--run-length", type=above(1, 1e15), metavar="ROWS", help=between_alarms)
+    side = "look for a change to over-confidence (default), or to under-confidence as well"
+    group.add_argument("--detect", choices=("over", "both"), help=side)
+    group.add_argument(
+        "--by", action="append", metavar="COL", help="watch each group in this column, too; can be repeated"
+    )
+    window = "column with the window of each row, such as a date (default: the day on which the row came)"
+    group.add_argument("--window-column", metavar="COL", help=window)
+    group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
+    group = parser.add_argument_group(
+        "limits",
+        "What pages and alarms call large. The evidence does not depend on them. Fixed when a store is created.",
+    )
+    for option, limit in LIMITS.items():
+        about = f"{limit.about} (default {limit.default:g})"
+        group.add_argument(option, type=limit.read, metavar=limit.metavar, help=about)
+    group.add_argument("--rule", choices=RULES, help=RULE_ABOUT)
+    group = parser.add_argument_group("store")
+    where = "SQLite file, or postgresql://... (default: safecal-watch.sqlite beside the folder, for - here)"
+    group.add_argument("--store", type=store, metavar="PATH|URL", help=where)
+    group.add_argument(
+        "--name", type=_printable_name, default="model", help="name of the model in the store (default %(default)s)"
+    )
+    wait = "how long to wait for another program that has locked the store (default 10)"
+    group.add_argument("--patience", type=above(0, 86_400, included=True), default=10.0, metavar="SECONDS", help=wait)
+    group = parser.add_argument_group("batches")
+    form = "format of standard input (default: CSV or JSON Lines, by its first line)"
+    group.add_argument("--format", choices=("csv", "tsv", "jsonl"), help=form)
+    batch_rows = "standard input: end a batch after so many rows (default 10000)"
+    group.add_argument("--batch-rows", type=whole(1, 10**8), metavar="N", help=batch_rows)
+    time = "standard input: end a batch after this time, even if it has few rows"
+    group.add_argument("--every", type=above(0), metavar="SECONDS", help=time)
+    group.add_argument(
+        "--batch-column", metavar="COL", help="standard input: column with the id of the batch of each row"
+    )
+    bad_rows = "rows that cannot be read: set the whole batch aside (default), or only these rows"
+    group.add_argument("--bad-rows", choices=("refuse", "quarantine"), default="refuse", help=bad_rows)
+    group.add_argument("--retry", action="store_true", help="try again the batches that were set aside")
+    interval = "time between two looks into the folder (default 1)"
+    group.add_argument("--poll", type=above(0), default=1.0, metavar="SECONDS", help=interval)
+    group.add_argument(
+        "--once", action="store_true", help="look into the folder twice, take the files that are complete, and stop"
+    )
+    group = parser.add_argument_group("notifications")
+    command = "run this for each alarm; it reads the alarm as JSON from standard input"
+    group.add_argument("--on-alarm", type=_some_text, metavar="COMMAND", help=command)
+    group.add_argument("--webhook", type=_webhook, metavar="URL", help="post each alarm to this address, as JSON")
+    group.add_argument(
+        "--prometheus", type=whole(0, 65_535), metavar="PORT", help="serve metrics for Prometheus on this port"
+    )
+    host = "address to serve them on (default %(default)s)"
+    group.add_argument("--prometheus-host", type=_some_text, default="127.0.0.1", metavar="HOST", help=host)
+    group.add_argument(
+        "--report", type=output, metavar="FILE", help="keep a page with the history up to date: one HTML file"
+    )
+    group.add_argument("--group", metavar="GROUP", help="with `acknowledge`: only this group (default: all rows)")
+    add_column_options(parser)
+
+
+def _webhook(text: str) -> str:
+    """Read an address; one that is refused is not shown, since it may hold a secret."""
+    from ..watch.channels import check_url
+
+    try:
+        return check_url(text)
+    except OptionError as error:
+        raise argparse.ArgumentTypeError(str(error).partition("` ")[2].removesuffix(".")) from None
+
+
+def _some_text(text: str) -> str:
+    """Read text that is not empty."""
+    if not text.strip():
+        raise refused("some text", text)
+    return text
+
+
+def _printable_name(text: str) -> str:
+    """Read a name: one line that every store can hold, and every terminal show."""
+    if not text.strip() or not text.isprintable() or len(text) > 200:
+        raise refused("a name of 1 to 200 characters that can be printed", text)
+    return text
+
+
+def store(text: str) -> str:
+    """Read where a store is: a file, or an address, which is not shown, since it may hold a password."""
+    if "://" in text and not text.startswith(("postgresql://", "postgres://")):
+        raise argparse.ArgumentTypeError("must be a file, or begin with postgresql://")
+    return output(text)
+
+
 def run(options: argparse.Namespace) -> int:
     """Run the command."""
     if options.what == "status":
+        from ..watch.databases import open_store, store_files
+        from ..watch.words import status_text
+
         address = options.store or _FILE
         check_outputs(report=options.report, store=store_files(address))
         with open_store(address, model=options.name, patience=options.patience) as store:
@@ -57,6 +168,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _acknowledge(options: argparse.Namespace) -> int:
+    from ..watch.databases import open_store, store_files
+
     address = options.store or _FILE
     check_outputs(store=store_files(address))
     with open_store(address, model=options.name, patience=options.patience) as store:
@@ -84,6 +197,13 @@ def _group(monitor: Monitor, text: str | None) -> Any:
 
 
 def _watch(options: argparse.Namespace) -> int:
+    from ..monitor import Monitor
+    from ..options import Limits
+    from ..watch.batches import Watcher
+    from ..watch.channels import Notifier, channels
+    from ..watch.databases import open_store
+    from .watch_session import BatchContent, Session
+
     address = options.store or _beside(options.what)
     _check(options, address)
     if options.store is None:
@@ -99,8 +219,7 @@ def _watch(options: argparse.Namespace) -> int:
         store = stack.enter_context(
             open_store(address, model=options.name, settings=settings, monitor=monitor, patience=options.patience)
         )
-        addresses = {"command": options.on_alarm, "webhook": options.webhook}
-        open_channels = channels(**addresses) if any(addresses.values()) else {}
+        open_channels = channels(command=options.on_alarm, webhook=options.webhook)
         quarantine = options.bad_rows == "quarantine"
         watcher = Watcher(
             store, lambda arrival, stored: BatchContent(arrival, stored, quarantine), say, retry=options.retry
@@ -117,6 +236,9 @@ def _watch(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace, address: str) -> None:
     """Refuse options that could do nothing, or would destroy something, before anything is opened."""
+    from ..watch.batches import KINDS
+    from ..watch.databases import store_files
+
     stream = options.what == "-"
     check_outputs(
         inputs={"standard input": "-"} if stream else {},
@@ -126,7 +248,7 @@ def _check(options: argparse.Namespace, address: str) -> None:
     )
     streamed = ("format", "batch_rows", "every", "batch_column")
     used = [name for name in streamed if getattr(options, name) is not None]
-    if options.what != "-":
+    if not stream:
         if not Path(options.what).is_dir():
             raise FileError(
                 f"{options.what} is not a folder.\n\nHint: name a folder of files, `-` for standard input, or `status`."
@@ -152,23 +274,9 @@ def _beside(what: str) -> str:
     return _FILE if what == "-" else str(Path(os.path.abspath(what)).parent / _FILE)
 
 
-ALARM, ASIDE = 3, 4  # exit statuses
-_PAGE = 60.0  # seconds between two pages, where there is no alarm
-_FLUSH, _LEAVE = 70.0, 5.0  # seconds for the last deliveries, at the end and when asked to stop
-
-
 def say(line: str) -> None:
     """Say a line to the person at the terminal."""
     print(f"safecal: {visible(line)}", file=sys.stderr, flush=True)
-
-
-def _print(line: str) -> None:
-    """Print a line; a watcher goes on when no one reads it any more."""
-    lost_before = getattr(sys.stdout, "lost", None)
-    sys.stdout.write(f"{visible(line)}\n")  # in one piece, so that a kill leaves whole lines or none
-    sys.stdout.flush()
-    if lost_before is None and isinstance(getattr(sys.stdout, "lost", None), BrokenPipeError):
-        say("no one reads standard output any more; the watch goes on.")
 
 
 def write_page(store: Store, path: str) -> None:
@@ -227,163 +335,3 @@ class Stopping:
     def sleep(self, seconds: float) -> None:
         """Sleep, or stop."""
         self.wait(lambda: time.sleep(seconds))
-
-
-@final
-@dataclass(slots=True)
-class Session:
-    """One run of a watcher."""
-
-    options: argparse.Namespace
-    store: Store
-    watcher: Watcher
-    notifier: Notifier
-    stopping: Stopping
-    latest: History = field(init=False)
-    _paged: float | None = None
-    _stale: bool = True
-    _repeats_reported: int = 0
-
-    def __post_init__(self) -> None:
-        self.latest = self.watcher.snapshot()
-
-    def run(self) -> int:
-        """Take batches in until there are no more, or someone asks to stop."""
-        incomplete = 0
-        self._acknowledge_requests()
-        self.notifier.deliver()
-        try:
-            incomplete = self._stream() if self.options.what == "-" else self._follow()
-        except StopNow:
-            pass
-        self._report_repeats()
-        if self.options.report and self._stale:
-            write_page(self.store, self.options.report)
-        undelivered = self._flush()
-        if self.stopping.signal_number is not None:
-            say("asked to stop; every batch that was printed is stored.")
-            return 0 if self.stopping.signal_number == signal.SIGTERM else 128 + self.stopping.signal_number
-        return self._status(incomplete, undelivered)
-
-    def _flush(self) -> int:
-        """Wait for the last deliveries, for a while, and return how many are left."""
-        return self.notifier.finish(_FLUSH, stopped=lambda: self.stopping.signal_number is not None, leave=_LEAVE)
-
-    def _status(self, incomplete: int, undelivered: int) -> int:
-        label = self.store.settings.get("pos_label")
-        if label is not None and not self.store.settings.get("seen"):
-            say(f"the label {label!r} of `--pos-label` has not occurred yet; is it spelled as in the rows?")
-        if self.watcher.raised:
-            return ALARM
-        if undelivered:
-            return 2
-        return ASIDE if self.watcher.aside or incomplete else 0
-
-    def _follow(self) -> int:
-        once = self.options.once
-        folder = Folder(self.options.what, self.store.known, say, looks=1 if once else 10)
-        for look in itertools.count():
-            self._acknowledge_requests()
-            for arrival in folder.look():
-                self._take(arrival)
-                if self.stopping.signal_number is not None:
-                    return 0
-            self._report_repeats()
-            self.notifier.deliver()
-            self._page()
-            if once and look:
-                break
-            self._wait_for_next_look(self.options.poll)
-        for name in folder.waiting:
-            say(f"not taken: {name}; it is still being written.")
-        return len(folder.waiting)
-
-    def _stream(self) -> int:
-        options = self.options
-        pipe = Pipe(0)
-        cutter = Cutter(
-            lambda seconds: self._read(pipe, seconds),
-            () if options.batch_column is not None else self.store.batches(PREFIX),
-            rows=options.batch_rows or 10_000, every=options.every, kind=options.format, column=options.batch_column,
-        )  # fmt: skip
-        try:
-            for arrival in cutter:
-                self._acknowledge_requests()
-                self._take(arrival)
-                self.notifier.deliver()
-                self._page()
-        finally:
-            if cutter.held:
-                say(f"{cutter.held} rows were read but not counted; send them again.")
-        return 0
-
-    def _wait_for_next_look(self, seconds: float) -> None:
-        """Wait for the next look; note meanwhile what has been delivered."""
-        end = time.monotonic() + seconds
-        while (seconds_left := end - time.monotonic()) > 0.0:
-            due = self.notifier.due()
-            self.stopping.sleep(seconds_left if due is None else min(seconds_left, due))
-            if due is not None:
-                self.notifier.deliver()
-
-    def _read(self, pipe: Pipe, seconds: float | None) -> bytes | None:
-        """Wait for more of standard input; note meanwhile what has been delivered."""
-        end = math.inf if seconds is None else time.monotonic() + seconds
-        while True:
-            due = self.notifier.due()
-            seconds_left = min(max(0.0, end - time.monotonic()), math.inf if due is None else due)
-            piece = self.stopping.wait(partial(pipe.read, None if seconds_left == math.inf else seconds_left))
-            if piece is not None or time.monotonic() >= end:
-                return piece
-            self.notifier.deliver()
-
-    def _report_repeats(self) -> None:
-        """Tell of batches that came again, not of each: a stream that is sent from its start has many."""
-        repeats, self._repeats_reported = self.watcher.again - self._repeats_reported, self.watcher.again
-        if repeats:
-            came = "1 batch came again; it counts" if repeats == 1 else f"{repeats} batches came again; they count"
-            say(f"{came} once.")
-
-    def _acknowledge_requests(self) -> None:
-        for group in self.watcher.acknowledge():
-            say(f"acknowledged: {'all rows' if group is None else group}; looking for the next change.")
-            self._refresh()
-
-    def _refresh(self) -> None:
-        """Keep what a request for metrics is answered with; the store itself belongs to this thread."""
-        if self.options.prometheus is not None:
-            self.latest = self.watcher.snapshot()
-
-    def _take(self, arrival: Arrival) -> None:
-        taken = self.watcher.take(arrival)
-        if taken is not None:
-            self._report_repeats()
-        self._refresh()
-        if taken is not None:
-            _print(_line(taken))
-            for raised in taken.alarms:
-                _print(f"ALARM: {raised.alarm}")
-            self._stale = True
-            self._page(now=bool(taken.alarms))
-
-    def _page(self, *, now: bool = False) -> None:
-        """Write the page where it is due."""
-        due = self._paged is None or time.monotonic() - self._paged >= _PAGE
-        if self.options.report and self._stale and (now or due):
-            write_page(self.store, self.options.report)
-            self._paged, self._stale = time.monotonic(), False
-
-
-def _line(taken: Taken) -> str:
-    rows = sum(point.summary.n for point in taken.points)
-    total = sum((point.summary for point in taken.points[1:]), taken.points[0].summary)
-    last_point = taken.points[-1]
-    logs = {
-        "over": last_point.log_over,
-        "under": last_point.log_under,
-        "up": last_point.log_up,
-        "down": last_point.log_down,
-    }
-    logs |= {"change": last_point.log_change, "to under": last_point.log_other}
-    evidence = ", ".join(f"{power_of_ten(log)} {name}" for name, log in logs.items() if log is not None)
-    return f"taken: {taken.batch}: {rows} {'row' if rows == 1 else 'rows'}, ECD {total.ecd:+.4f}; e-values {evidence}"

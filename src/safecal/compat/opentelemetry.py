@@ -12,7 +12,7 @@ from .._checks.message import fail, show
 from .._optional import require
 from ..errors import InputError
 from ..monitor import Monitor
-from ..watch.standing import Reading, ReadingCache, group_names, shown_groups
+from ..watch.history import Reading, ReadingCache, group_names, shown_groups
 
 __all__ = ["observe"]
 

@@ -33,36 +33,16 @@ _UNFINISHED = (".part", ".tmp", ".temp", ".crdownload", ".filepart", ".swp", "~"
 @final
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A batch that has arrived.
+    """A batch that has arrived: a file, or the content of one."""
 
-    Attributes
-    ----------
-    batch : str
-        Its id.
-    digest : str
-        SHA-256 of its content.
-    kind : str or None
-        The format, where it is known: "csv", "tsv", "jsonl", "parquet".
-    path : Path or None
-        The file, if it is one.
-    content : bytes
-        Its content, if it is no file; a CSV header stands in ``header``.
-    header : bytes
-        The first line of a CSV stream.
-    stamp : str
-        How the file looked; as long as this is the same, the file has not changed.
-    doubt : str
-        Why it must not be counted, if there is a reason.
-    """
-
-    batch: str
-    digest: str
-    kind: str | None = None
+    batch: str  # its id
+    digest: str  # SHA-256 of its content
+    kind: str | None = None  # the format, where it is known: "csv", "tsv", "jsonl", "parquet"
     path: Path | None = None
-    content: bytes = b""
-    header: bytes = b""
-    stamp: str = ""
-    doubt: str = ""
+    content: bytes = b""  # if it is no file
+    header: bytes = b""  # the first line of a CSV stream, which the content lacks
+    stamp: str = ""  # how the file looked; as long as this is the same, the file has not changed
+    doubt: str = ""  # why it must not be counted, if there is a reason
 
 
 def digest_of(path: Path) -> str:
@@ -78,17 +58,6 @@ class Folder:
     A file is whole when it looks as it did at the look before, and its end says so: the signature of a Parquet file,
     the line end of a text file. One without such an end is taken, or refused, after it has been still for
     ``looks`` looks. Names that begin with a dot or an underscore, or end in ``.part`` or ``.tmp``, are unfinished.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The folder.
-    known : callable
-        Takes the id of a batch, and returns its digest and stamp if it was counted.
-    tell : callable
-        Takes one line, for a person.
-    looks : int, default 10
-        Looks at which a file without an end must be still.
     """
 
     def __init__(
@@ -218,32 +187,16 @@ class Content(Protocol):
 @final
 @dataclass(slots=True)
 class Watcher:
-    """Takes batches in.
-
-    Attributes
-    ----------
-    store : Store
-        Its memory.
-    read : callable
-        Opens what has arrived, given the settings so far.
-    tell : callable
-        Takes one line about what went wrong.
-    clock : callable
-        The time.
-    retry : bool
-        Whether batches that were set aside are tried again.
-    raised, aside, again : int
-        Alarms that were raised, rows and batches set aside, and batches that had been counted before, in this run.
-    """
+    """Takes batches in, and counts what came of them in this run."""
 
     store: Store
-    read: Callable[[Arrival, Mapping[str, Any]], Content]
-    tell: Callable[[str], None]
+    read: Callable[[Arrival, Mapping[str, Any]], Content]  # opens what has arrived, given the settings so far
+    tell: Callable[[str], None]  # takes one line about what went wrong
     clock: Callable[[], datetime] = utc
-    retry: bool = False
-    raised: int = 0
-    aside: int = 0
-    again: int = 0
+    retry: bool = False  # whether batches that were set aside are tried again
+    raised: int = 0  # alarms
+    aside: int = 0  # rows and batches
+    again: int = 0  # batches that had been counted before
     monitor: Monitor = field(init=False)
 
     def __post_init__(self) -> None:

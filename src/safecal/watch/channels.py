@@ -1,8 +1,13 @@
-"""Who is told when an alarm is raised: a command of yours, or an address on the web."""
+"""Who is told of an alarm: a command of yours, or an address on the web; at least once, whatever fails or dies.
+
+A delivery runs beside the watch, one for each channel at a time: a slow command or webhook holds up no row. The store
+is the queue: what is not delivered stands there, and is tried again.
+"""
 
 import base64
 import http.client
 import json
+import math
 import os
 import signal
 import socket
@@ -13,6 +18,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 from urllib.parse import unquote, unquote_to_bytes, urlsplit, urlunsplit
 
@@ -20,15 +26,17 @@ from .. import documents
 from .._checks.columns import whole_number
 from .._checks.message import fail
 from .._optional import version
-from ..errors import NotifyError, OptionError, shortened
-from .history import Raised
-from .standing import group_names, log10
+from ..errors import NotifyError, OptionError, SafecalError, shortened
+from .history import Raised, group_names, log10
+from .store import Store
 
-__all__ = ["body", "channels", "check_url", "post", "run_command"]
+__all__ = ["Notifier", "body", "channels", "check_url", "post", "run_command"]
 
 _RETRIED = {408, 425, 429}  # answers that ask to come back later, beside 500 and above
 _VARIABLE_LENGTH = 1000  # characters of an environment variable
 _ANSWER_LENGTH = 200  # characters of an answer that are shown
+_DELIVERY_SIZE = 100  # alarms that a delivery takes along at most
+_POLL = 0.1  # seconds between two looks at a delivery
 
 
 def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Raised], None]]:
@@ -44,17 +52,8 @@ def channels(command: str | None, webhook: str | None) -> dict[str, Callable[[Ra
 def body(raised: Raised) -> dict[str, Any]:
     """Return an alarm as the JSON object that a command reads and a webhook is sent.
 
-    Parameters
-    ----------
-    raised : Raised
-        The alarm.
-
-    Returns
-    -------
-    dict
-        ``kind``, ``direction``, ``group``, ``row``, ``began``, ``window``, ``log10_e_value``, ``log10_threshold``,
-        ``ecd`` and ``allowed`` of the rows it speaks of, ``within`` (whether they lie within the limits), ``at``,
-        ``batch`` and ``text``. An infinite number is written as ``"inf"``.
+    ``ecd``, ``allowed`` and ``within`` (the limits) are of the rows that it speaks of. An infinite number is written as
+    ``"inf"``.
 
     Examples
     --------
@@ -91,21 +90,8 @@ def run_command(command: str, raised: Raised, *, timeout: float = 30) -> None:
 
     The alarm comes as one line of JSON on its standard input, as `body` gives it, and by parts in environment
     variables: ``SAFECAL_ALARM_KIND``, ``…_DIRECTION``, ``…_GROUP`` and so on, empty where there is none and cut
-    after 1000 characters. What it prints goes to standard error.
-
-    Parameters
-    ----------
-    command : str
-        A line for the shell.
-    raised : Raised
-        The alarm.
-    timeout : float, default 30
-        Seconds after which it is ended, with everything that it started.
-
-    Raises
-    ------
-    NotifyError
-        When it ends with another status than 0, or not in time.
+    after 1000 characters. What it prints goes to standard error. After ``timeout`` seconds it is ended, with everything
+    that it started; that, or another status than 0, is an error.
     """
     content = body(raised)
     environment = {f"SAFECAL_ALARM_{name.upper()}": _variable_text(value) for name, value in content.items()}
@@ -130,39 +116,20 @@ def run_command(command: str, raised: Raised, *, timeout: float = 30) -> None:
 
 
 def _variable_text(value: Any) -> str:
-    """Return a value for an environment variable, which cannot hold everything that text can."""
     return "" if value is None else shortened(str(value), _VARIABLE_LENGTH)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg"):
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
     else:
         process.kill()
     process.wait()
 
 
 def check_url(url: str) -> str:
-    """Return an address that can be posted to; refuse any other.
-
-    Parameters
-    ----------
-    url : str
-        It begins with ``http://`` or ``https://``. A name and a password may stand before the host.
-
-    Returns
-    -------
-    str
-        The same.
-
-    Raises
-    ------
-    OptionError
-        When it is no such address. The message does not show it: it may hold a secret.
-    """
+    """Return an http or https address; refuse any other, without showing it: it may hold a secret."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -252,28 +219,11 @@ def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pa
 
     Answers of 500 and above, 408, 425, 429, a refused or broken connection and silence are tried again, after
     ``pause`` seconds and then twice as long each time. Every other answer than 2xx is final. Redirections are not
-    followed, and what stands in an answer is not read.
+    followed, and what stands in an answer is not read. An attempt may take ``timeout`` seconds, from the first byte to
+    the last, however slowly the answer comes.
 
-    Parameters
-    ----------
-    url : str
-        An http or https address. A name and a password before the host, ``https://me:secret@example.org/``, are sent
-        as basic authorisation. It may hold a secret: messages name its host only.
-    raised : Raised
-        The alarm.
-    attempts : int, default 4
-        Times to try, in all.
-    timeout : float, default 10
-        Seconds that an attempt may take, from the first byte to the last, however slowly the answer comes.
-    pause : float, default 1.0
-        Seconds to wait before the second attempt.
-
-    Raises
-    ------
-    OptionError
-        When the address is none.
-    NotifyError
-        When it was refused, or when every attempt failed.
+    A name and a password before the host, ``https://me:secret@example.org/``, are sent as basic authorisation. The
+    address may hold a secret: messages name its host only.
     """
     check_url(url)
     whole_number(attempts, "attempts", 1)
@@ -319,14 +269,8 @@ def _without_secrets(text: str, url: str) -> str:
     parts = urlsplit(url)
     user = parts.netloc.rpartition("@")[0]
     password = user.partition(":")[2]
-    secrets = {
-        user,
-        password,
-        unquote(password),
-        parts.path,
-        parts.query,
-        _split_credentials(url)[1].get("Authorization", "")[6:],
-    }
+    token = _split_credentials(url)[1].get("Authorization", "").removeprefix("Basic ")
+    secrets = {user, password, unquote(password), parts.path, parts.query, token}
     for secret in sorted(secrets - {"", "/"}, key=len, reverse=True):
         text = text.replace(secret, "...")
     return shortened(text.strip(), _ANSWER_LENGTH)
@@ -334,3 +278,121 @@ def _without_secrets(text: str, url: str) -> str:
 
 def _host(url: str) -> str:
     return urlsplit(url).netloc.rpartition("@")[2]
+
+
+@final
+class _Delivery:
+    """Some alarms on their way through a channel, in a thread of their own, which never touches the store."""
+
+    def __init__(self, waiting: tuple[tuple[int, Raised], ...], send: Callable[[Raised], None]) -> None:
+        self._waiting, self._send = waiting, send
+        self.sent: list[int] = []  # grows from the other thread
+        self.noted = 0  # of these, how many stand in the store as delivered
+        self.error: Exception | None = None
+        # Left behind where it does not end: at the end of the program it must not hold up the last words.
+        self._thread = threading.Thread(target=self._run, name="safecal-delivery", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        for number, raised in self._waiting:
+            try:
+                self._send(raised)
+            except Exception as error:  # noqa: BLE001 - it is told of, in the thread of the watch
+                self.error = error
+                return
+            self.sent.append(number)
+
+    def wait(self, seconds: float = 0.0) -> bool:
+        """Wait so many seconds for its end, and tell whether it has ended."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+
+@final
+@dataclass(slots=True)
+class Notifier:
+    """Delivers the alarms that the store says have not been delivered.
+
+    Attributes
+    ----------
+    store : Store
+        Alarms stand in it before anyone is told. Only the thread that calls the methods speaks to it.
+    channels : dict of str to callable
+        By name, what tells of an alarm, and raises when it could not.
+    tell : callable
+        Takes one line about what went wrong.
+    pause : float
+        Seconds after a failure before the channel is tried again.
+    """
+
+    store: Store
+    channels: dict[str, Callable[[Raised], None]]
+    tell: Callable[[str], None]
+    pause: float = 30.0
+    clock: Callable[[], float] = time.monotonic
+    _retry_at: dict[str, float] = field(default_factory=dict)
+    _under_way: dict[str, _Delivery] = field(default_factory=dict)
+
+    def deliver(self) -> None:
+        """Note the alarms that were delivered, and send the others on their way; wait for nothing."""
+        for name in self.channels:
+            self._collect(name)
+            if name not in self._under_way and self.clock() >= self._retry_at.get(name, -math.inf):
+                self._start(name)
+
+    def due(self) -> float | None:
+        """Return the seconds after which `deliver` has something to do; None where it has not."""
+        if self._under_way:
+            return _POLL
+        return max(_POLL, min(self._retry_at.values()) - self.clock()) if self._retry_at else None
+
+    def finish(self, seconds: float, *, stopped: Callable[[], bool] = lambda: False, leave: float = 5.0) -> int:
+        """Try everything once more, wait for all of it together, and return how many deliveries the next run must try.
+
+        Once someone has asked to stop (``stopped``), nothing more is begun, and it ends after ``leave`` seconds.
+        """
+        end = self.clock() + seconds
+        for name in self.channels:
+            self._retry_at.pop(name, None)
+            while True:
+                self._collect(name)
+                if name not in self._under_way and (stopped() or name in self._retry_at or not self._start(name)):
+                    break
+                if stopped():
+                    end, leave = min(end, self.clock() + leave), math.inf
+                if self.clock() >= end:
+                    break
+                self._under_way[name].wait(_POLL)
+        return sum(self._left(name) for name in self.channels)
+
+    def _start(self, name: str) -> bool:
+        """Send the alarms that wait for a channel; tell whether there were any."""
+        self._retry_at.pop(name, None)
+        waiting = self.store.undelivered(name)[:_DELIVERY_SIZE]
+        if waiting:
+            self._under_way[name] = _Delivery(waiting, self.channels[name])
+        return bool(waiting)
+
+    def _collect(self, name: str) -> None:
+        """Note in the store which alarms a delivery has sent so far, and tell how it failed."""
+        delivery = self._under_way.get(name)
+        if delivery is None:
+            return
+        ended = delivery.wait()
+        for number in delivery.sent[delivery.noted :]:
+            self.store.delivered(number, name)
+            delivery.noted += 1
+        if not ended:
+            return
+        del self._under_way[name]
+        if delivery.error is not None:
+            self._retry_at[name] = self.clock() + self.pause
+            failure = delivery.error if isinstance(delivery.error, SafecalError | OSError) else repr(delivery.error)
+            self.tell(f"an alarm was not delivered by {name}, and will be tried again: {failure}")
+
+    def _left(self, name: str) -> int:
+        left = len(self.store.undelivered(name))
+        if left:
+            alarms = "1 alarm was" if left == 1 else f"{left} alarms were"
+            self.tell(f"{alarms} not delivered by {name}; the next run tries again.")
+        return left

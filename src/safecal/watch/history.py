@@ -1,14 +1,18 @@
-"""The memory of a watched model, batch by batch: its points, its alarms, and how a batch is known again."""
+"""The memory of a watched model, batch by batch, and how it stands: the evidence of all rows and of each group."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
 from .._sums.summary import Summary, as_sums
-from ..errors import OptionError
+from ..errors import MergeError
 from ..inference.results import Interval
 from ..inference.sum_bounds import intervals_from_sums
+from ..judge.evaluation import Evaluation
+from ..judge.verdict import Verdict
 from ..monitor import Alarm, Monitor
+from ..monitor.records import DETECT, Stream
 
 __all__ = [
     "LEVEL",
@@ -16,53 +20,43 @@ __all__ = [
     "WHOLE",
     "Aside",
     "History",
+    "Judged",
     "Known",
     "Point",
     "Raised",
+    "Reading",
+    "ReadingCache",
     "Slot",
     "Taken",
-    "alarm_numbers",
-    "check_settings",
-    "window_slots",
+    "group_names",
+    "log10",
+    "power_of_ten",
+    "shown_groups",
     "storable_text",
+    "window_slots",
 ]
+
+_BEYOND = 5e5  # a natural logarithm that only an impossible outcome, which counts as 1e6, can have brought
+MOST_WINDOWS = 90  # windows in a picture; neighbours are added up where there are more
+LEVEL = 0.95
+WHOLE = "all of it"  # the place of a batch that was set aside whole
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The state after one batch.
-
-    Attributes
-    ----------
-    batch : str
-        Its id.
-    window : str or None
-        The window it belongs to.
-    received : str
-        When it was taken in: ISO 8601, UTC.
-    summary : Summary
-        The sums of the batch alone.
-    log_over, log_under : float
-        Logarithms of the e-values against "calibrated since the start", after it.
-    log_change : float
-        Logarithm of the detector's statistic, after it.
-    log_up, log_down : float or None
-        Logarithms of the e-values of a shift, after it; None where shifts are not looked at.
-    log_other : float or None
-        Logarithm of the statistic of the detector of under-confidence, after it; None where there is none.
-    """
+    """The sums of one batch, or of a window of it, and the logarithms of the evidence after it."""
 
     batch: str
     window: str | None
-    received: str
+    received: str  # ISO 8601, UTC
     summary: Summary
-    log_over: float
+    log_over: float  # of the e-values against "calibrated since the start"
     log_under: float
-    log_change: float
-    log_up: float | None = None
+    log_change: float  # of the detector's statistic
+    log_up: float | None = None  # of the e-values of a shift; None where shifts are not looked at
     log_down: float | None = None
-    log_other: float | None = None
+    log_other: float | None = None  # of the detector of under-confidence; None where there is none
 
     @classmethod
     def of(cls, batch: str, window: str | None, received: str, summary: Summary, monitor: Monitor) -> Self:
@@ -107,31 +101,14 @@ class History:
     quarantined: int = 0
 
 
-MOST_WINDOWS = 90  # windows in a picture; neighbours are added up where there are more
-LEVEL = 0.95
-WHOLE = "all of it"  # the place of a batch that was set aside whole
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Something that could not be counted.
-
-    Attributes
-    ----------
-    batch : str
-        The batch it belongs to.
-    digest : str
-        SHA-256 of the content of that batch.
-    place : str
-        Where: a row, or "all of it".
-    reason : str
-        Why.
-    """
+    """Something that could not be counted, of a batch whose content has this SHA-256: where and why."""
 
     batch: str
     digest: str
-    place: str
+    place: str  # a row, or "all of it"
     reason: str
 
 
@@ -149,30 +126,17 @@ class Known:
 class Taken:
     """A batch, ready to be kept: all of it in one transaction.
 
-    Attributes
-    ----------
-    batch, digest, stamp : str
-        Its id, the SHA-256 of its content, and how its file looked (empty where there is none).
-    monitor : Monitor
-        The state after it.
-    settings : mapping
-        The settings after it: columns that were found by name are then known.
-    points : tuple of Point
-        One for each window that the batch has rows of.
-    alarms : tuple of Raised
-        The alarms that it raised.
-    asides : tuple of Aside
-        Rows of it that were not counted.
+    Monitor and settings are those after it; columns that were found by name are then known.
     """
 
     batch: str
-    digest: str
-    stamp: str
+    digest: str  # SHA-256 of its content
+    stamp: str  # how its file looked; empty where there is none
     monitor: Monitor
     settings: Mapping[str, Any]
-    points: tuple[Point, ...]
+    points: tuple[Point, ...]  # one for each window that it has rows of
     alarms: tuple[Raised, ...] = ()
-    asides: tuple[Aside, ...] = ()
+    asides: tuple[Aside, ...] = ()  # rows of it that were not counted
 
 
 @final
@@ -207,52 +171,6 @@ def window_slots(history: History, most: int = MOST_WINDOWS) -> tuple[list[Slot]
     return [Slot(*slot) for slot in zip(names, summaries, intervals, strict=True)], unit
 
 
-def alarm_numbers(history: History) -> list[str]:
-    """Return the name of each alarm in the table and the pictures."""
-    return [str(k + 1) for k in range(len(history.alarms))]
-
-
-def check_settings(stored: Mapping[str, Any], requested: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Return the settings to go on with; refuse those that would mean another test than the one that was begun.
-
-    Parameters
-    ----------
-    stored : mapping
-        The settings that the store was begun with.
-    requested : mapping
-        The settings that are requested now. A value of None requests nothing.
-    name : str
-        Of the store, for the message.
-
-    Returns
-    -------
-    dict
-        The stored settings.
-
-    Examples
-    --------
-    >>> from safecal.watch.history import check_settings
-    >>> check_settings({"alpha": 0.05, "y": "label"}, {"alpha": 0.05, "y": None}, "watch.sqlite")
-    {'alpha': 0.05, 'y': 'label'}
-    """
-    for key, value in requested.items():
-        if value is not None and stored.get(key) != value:
-            option = "--" + key.replace("_", "-")
-            raise OptionError(
-                f"{name} was begun with {_option_text(option, stored.get(key))}; got {_option_text(option, value)}.\n\n"
-                "Hint: evidence counts under the settings it was begun with. Give those, or another `--store`."
-            )
-    return dict(stored)
-
-
-def _option_text(option: str, value: Any) -> str:
-    if value is None or value == [] or value is False:
-        return f"no `{option}`"
-    if isinstance(value, list):
-        return "`" + " ".join(f"{option} {x}" for x in value) + "`"
-    return f"`{option}`" if value is True else f"`{option} {value}`"
-
-
 def storable_text(text: str) -> str:
     """Return text as every store can hold it: the zero character, and characters outside Unicode, are spelled out.
 
@@ -263,3 +181,187 @@ def storable_text(text: str) -> str:
     'a\\\\x00\\\\udcff'
     """
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def log10(log: float, *, impossible: bool = False) -> float:
+    """Return a natural logarithm of evidence to the base 10; after an impossible outcome it may be infinite.
+
+    Examples
+    --------
+    >>> log10(2.302585092994046), log10(1e6, impossible=True)
+    (1.0, inf)
+    """
+    if impossible and log >= _BEYOND:
+        return math.inf
+    return log / math.log(10.0)
+
+
+def power_of_ten(log: float) -> str:
+    """Return exp of a natural logarithm as a power of ten.
+
+    Examples
+    --------
+    >>> from safecal.watch.history import power_of_ten
+    >>> power_of_ten(2.302585092994046), power_of_ten(float("inf"))
+    ('10^+1.00', 'infinite')
+    """
+    if math.isinf(log):
+        return "infinite" if log > 0 else "0"
+    return f"10^{log10(log):+.2f}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Sums and evidence of all rows, or of one group; logarithms are to the base 10, and 0 is no evidence."""
+
+    summary: Summary
+    evidence: Mapping[str, float]  # against "calibrated since the start", by direction
+    thresholds: Mapping[str, float]  # the evidence that raises an alarm
+    changing: Mapping[str, float]  # the statistic of each detector, by direction
+    change_threshold: float
+    raised: tuple[str, ...]  # the directions whose alarm since the start has been raised
+    changes: tuple[str, ...]  # those whose detector has raised an alarm that was not acknowledged
+
+    @classmethod
+    def of(cls, monitor: Monitor, group: Hashable = None) -> Self:
+        """Read all rows of a monitor, or a group."""
+        stream, limits = monitor.stream(group), monitor.threshold(group=group)
+        impossible = stream.process.n_impossible > 0
+        return cls(
+            summary=stream.summary,
+            evidence={
+                direction: log10(monitor.log_e_value(direction, group=group)) for direction in monitor.directions
+            },
+            thresholds={direction: log10(log) for direction, log in limits.log_thresholds.items()},
+            changing={
+                direction: log10(monitor.log_change(direction, group=group), impossible=impossible)
+                for direction in DETECT[monitor.detect]
+            },
+            change_threshold=log10(limits.log_run_length),
+            raised=stream.raised,
+            changes=stream.changes,
+        )
+
+    @property
+    def change(self) -> float:
+        """The statistic of the detector of over-confidence."""
+        return self.changing["over-confident"]
+
+    @property
+    def other_change(self) -> float | None:
+        """The statistic of the detector of under-confidence; None where there is none."""
+        return self.changing.get("under-confident")
+
+    @property
+    def changed(self) -> bool:
+        """Whether the detector of over-confidence has raised an alarm that was not acknowledged."""
+        return "over-confident" in self.changes
+
+    @property
+    def over(self) -> float:
+        """Evidence of over-confidence since the start."""
+        return self.evidence["over-confident"]
+
+    @property
+    def threshold(self) -> float:
+        """The evidence of over-confidence that raises an alarm."""
+        return self.thresholds["over-confident"]
+
+    @property
+    def over_confident(self) -> bool:
+        """Whether an alarm says that it is over-confident."""
+        return self.changed or "over-confident" in self.raised
+
+    @property
+    def over_confident_now(self) -> bool:
+        """Whether such an alarm stands that was not acknowledged, or whose evidence is as strong as ever."""
+        return self.changed or ("over-confident" in self.raised and self.over >= self.threshold)
+
+    @property
+    def badness(self) -> tuple[bool, float, float]:
+        """Larger is worse: an alarm, then how far the evidence is from its threshold, then ECD."""
+        margin = max(self.over - self.threshold, self.change - self.change_threshold)
+        ecd = self.summary.ecd
+        return self.over_confident, margin, -math.inf if math.isnan(ecd) else ecd
+
+
+@final
+class ReadingCache:
+    """Reads a monitor again and again, and reads anew only the groups that have had rows since."""
+
+    __slots__ = ("_cache",)
+
+    def __init__(self) -> None:
+        self._cache: dict[Hashable, tuple[Stream, Reading]] = {}
+
+    def __call__(self, monitor: Monitor, group: Hashable = None) -> Reading:
+        """Read all rows of a monitor, or a group."""
+        stream = monitor.stream(group)  # each update makes new ones
+        cached = self._cache.get(group)
+        if cached is None or cached[0] is not stream:
+            cached = self._cache[group] = (stream, Reading.of(monitor, group))
+        return cached[1]
+
+
+def shown_groups(
+    monitor: Monitor, most: int, read: Callable[[Monitor, Hashable], Reading] = Reading.of
+) -> tuple[list[tuple[Hashable, Reading]], int]:
+    """Return at most so many groups, those with the strongest evidence first, and how many are left out."""
+    readings = [(group, read(monitor, group)) for group in monitor.groups]
+    readings.sort(key=lambda pair: pair[1].badness, reverse=True)
+    return readings[:most], max(len(readings) - most, 0)
+
+
+def group_names(groups: Sequence[Hashable]) -> dict[Hashable, str]:
+    """Return a text for each group, all of them different, and such that UTF-8 can hold them.
+
+    Examples
+    --------
+    >>> group_names([("north", 2025), "south"])
+    {('north', 2025): 'north / 2025', 'south': 'south'}
+    >>> group_names([1, "1"])
+    {1: '1', '1': "'1'"}
+    """
+    plain = [" / ".join(map(str, group)) if isinstance(group, tuple) else str(group) for group in groups]
+    plain = [text.encode("utf-8", "backslashreplace").decode() for text in plain]  # half characters
+    if len(set(plain)) < len(plain):
+        plain = [repr(group) for group in groups]
+    return dict(zip(groups, plain, strict=True))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict of `safecal.evaluate` on some windows together; it holds for one look, evidence holds for many."""
+
+    windows: tuple[str, ...]
+    verdict: Verdict
+
+    @classmethod
+    def of(cls, monitor: Monitor, windows: tuple[str, ...]) -> Self | None:
+        """Judge windows that keep all their sums; None where there are none, or they do not belong together."""
+        if not windows:
+            return None
+        tally = monitor.tally(windows[0])
+        try:
+            for name in windows[1:]:
+                tally = tally + monitor.tally(name)
+        except MergeError:  # other classes than before
+            return None
+        return cls(windows, Evaluation.of(tally, monitor.limits).verdict)
+
+    @classmethod
+    def last(cls, monitor: Monitor) -> Self | None:
+        """Judge the last window."""
+        return cls.of(monitor, monitor.judged()[-1:])
+
+    @property
+    def name(self) -> str:
+        """The first and the last of the windows."""
+        if len(self.windows) == 1:
+            return f"window {self.windows[0]}"
+        return f"windows {self.windows[0]} to {self.windows[-1]}"
+
+    def __str__(self) -> str:
+        return f"`safecal.evaluate` would judge {self.name}: {self.verdict}"

@@ -24,13 +24,16 @@ from ..html.markup import (
     unbroken,
     with_code,
 )
+from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_together
-from .history import LEVEL, History, Raised, Slot, alarm_numbers, window_slots
+from .history import LEVEL, History, Judged, Raised, Reading, Slot, group_names, log10, shown_groups, window_slots
 from .page_pictures import pictures_section
-from .page_words import State, name_markup, run_length_text, state
-from .standing import Judged, Reading, group_is_mild, group_names, log10, shown_groups
+from .words import State, group_is_mild, name_markup, run_length_text, state
 
-__all__ = ["ROWS_LISTED", "alarm_table", "group_table", "history_page"]
+__all__ = ["history_page"]
+
+_ROWS_LISTED = 200  # alarms, and groups, in a table
+_NAME_LENGTH = 60  # characters of a name
 
 
 def history_page(history: History, *, title: str | None = None, created: datetime | None = None) -> str:
@@ -102,14 +105,9 @@ def _counted(count: int, singular: str, plural: str) -> str:
 
 def _state_section(now: State) -> Markup:
     long = "decision long" if len(now.title) > 16 else "decision"
-    banner = element(
-        "div",
-        icon(now.decision),
-        element(
-            "div", element("h2", now.title, id="state", class_=long), element("p", now.headline, class_="headline")
-        ),
-        class_="banner",
-    )
+    heading = element("h2", now.title, id="state", class_=long)
+    words = element("div", heading, element("p", now.headline, class_="headline"))
+    banner = element("div", icon(now.decision), words, class_="banner")
     steps = [element("li", element("strong", what), " ", with_code(how)) for what, how in now.steps]
     meaning = [element("p", with_code(unbroken(text))) for text in now.meaning]
     columns = element(
@@ -152,11 +150,10 @@ def _window_card(slot: Slot, unit: str) -> Markup:
 
 def _change_card(reading: Reading) -> Markup:
     remark = "The alarm was raised." if reading.changed else "There is no new change."
+    about = element("span", "that it became over-confident at some row", class_="about")
     return element(
         "div",
-        element(
-            "h3", "Evidence of a change ", element("span", "that it became over-confident at some row", class_="about")
-        ),
+        element("h3", "Evidence of a change ", about),
         element("p", element("span", evidence_text(reading.change), class_="value"), class_="figure"),
         element("p", f"an alarm needs {evidence_text(reading.change_threshold)}", class_="between"),
         element("p", remark, class_="says"),
@@ -185,9 +182,8 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
         about = f"evidence that it became under-confident; an alarm needs {evidence_text(reading.change_threshold)}"
         numbers.append(("other change", evidence_text(reading.other_change), about))
     numbers.append(("impossible", grouped(s.n_impossible), "rows had an outcome with probability 0"))
-    numbers.append(
-        ("quarantined", grouped(history.quarantined), "rows or files were set aside, because they could not be read")
-    )
+    about = "rows or files were set aside, because they could not be read"
+    numbers.append(("quarantined", grouped(history.quarantined), about))
     numbers.append(("alarms", grouped(len(history.alarms)), "raised so far, about all rows or a group"))
     if monitor.groups:
         n_over = sum(Reading.of(monitor, group).over_confident for group in monitor.groups)
@@ -197,19 +193,13 @@ def _number_rows(history: History, reading: Reading) -> list[tuple[str, str, str
 
 def _alarms_section(history: History) -> Markup:
     lead = "Rows are counted from 0; those of a group are counted within the group. Evidence is in powers of ten. "
-    left = len(history.alarms) - ROWS_LISTED
+    left = len(history.alarms) - _ROWS_LISTED
     note = element("p", f"{grouped(left)} earlier alarms are left out.", class_="note") if left > 0 else None
-    return section(
-        "alarms",
-        "The alarms",
-        element("p", lead, SORT_HINT, class_="lead"),
-        alarm_table(history),
-        note,
-    )
+    return section("alarms", "The alarms", element("p", lead, SORT_HINT, class_="lead"), _alarm_table(history), note)
 
 
 def _groups_section(history: History) -> Markup:
-    table, left = group_table(history, LEVEL)
+    table, left = _group_table(history)
     lead = f"The bounds “at least” and “at most” of ECD hold for all groups shown together, at {percent(LEVEL)}. "
     lead += "Evidence is in powers of ten. "
     note = None
@@ -223,12 +213,10 @@ def _groups_section(history: History) -> Markup:
 def _settings_section(history: History) -> Markup:
     monitor = history.monitor
     last = moment_text(history.points[-1].received) if history.points else "never"
+    length = f"at least {run_length_text(monitor.run_length)} between two false alarms of a change, on average"
     settings = [
         ("alpha", f"{plain(monitor.alpha)}: probability that evidence since the start ever raises a false alarm"),
-        (
-            "run_length",
-            f"at least {run_length_text(monitor.run_length)} between two false alarms of a change, on average",
-        ),
+        ("run_length", length),
         ("form", monitor.form),
         ("grouped", "yes: all rows and the groups share alpha and run_length" if monitor.grouped else "no"),
     ]
@@ -240,11 +228,7 @@ def _settings_section(history: History) -> Markup:
     return section("details", "How it was watched", tables)
 
 
-ROWS_LISTED = 200  # alarms, and groups, in a table
-_NAME_LENGTH = 60  # characters of a name
-
-
-def alarm_table(history: History) -> Markup:
+def _alarm_table(history: History) -> Markup:
     """Return the alarms, the latest first."""
     columns = [
         TableColumn("alarm", "number", "descending"),
@@ -260,8 +244,8 @@ def alarm_table(history: History) -> Markup:
         TableColumn("batch", "text"),
     ]
     names = group_names(history.monitor.groups)
-    latest = [*zip(alarm_numbers(history), history.alarms, strict=True)][::-1][:ROWS_LISTED]
-    body = [_alarm_row(number, raised, names) for number, raised in latest]
+    latest = [*enumerate(history.alarms, 1)][::-1][:_ROWS_LISTED]
+    body = [_alarm_row(str(number), raised, names) for number, raised in latest]
     return sorting_table(columns, body, "Alarms, the latest first")
 
 
@@ -289,40 +273,29 @@ def _log_text(value: float) -> str:
     return metric_text(value, signed=True) if math.isinf(value) else f"{value:+.2f}"
 
 
-def group_table(history: History, level: float = 0.95) -> tuple[Markup, int]:
+def _group_table(history: History) -> tuple[Markup, int]:
     """Return the groups, the worst first, and how many of them are left out."""
-    columns = [
-        TableColumn("group", "text"),
-        TableColumn("rows", "number"),
-        TableColumn("ECD", "number"),
-        TableColumn("at least", "number"),
-        TableColumn("at most", "number"),
-        TableColumn("since the start", "number"),
-        TableColumn("threshold", "number"),
-        TableColumn("change", "number"),
-        TableColumn("threshold", "number"),
-        TableColumn("finding", "text"),
-    ]
+    numbers = ("rows", "ECD", "at least", "at most", "since the start", "threshold", "change", "threshold")
+    columns = [TableColumn("group", "text"), *(TableColumn(name, "number") for name in numbers)]
+    columns.append(TableColumn("finding", "text"))
     names = group_names(history.monitor.groups)
-    worst, left = shown_groups(history.monitor, ROWS_LISTED)
-    intervals = intervals_together(as_sums([reading.summary for _, reading in worst]), level)
+    worst, left = shown_groups(history.monitor, _ROWS_LISTED)
+    intervals = intervals_together(as_sums([reading.summary for _, reading in worst]), LEVEL)
     body = [
-        _group_row(
-            names[group], reading, interval.low, interval.high, reading.over_confident and group_is_mild(history, group)
-        )
+        _group_row(names[group], reading, interval, reading.over_confident and group_is_mild(history, group))
         for (group, reading), interval in zip(worst, intervals, strict=True)
     ]
     return sorting_table(columns, body, "Groups, the worst first"), left
 
 
-def _group_row(name: str, reading: Reading, low: float, high: float, mild: bool) -> Markup:
+def _group_row(name: str, reading: Reading, ecd: Interval, mild: bool) -> Markup:
     beyond = reading.over_confident and not mild
     finding = "over-confident" if beyond else "too sharp, within the limits" if reading.over_confident else ""
     if not finding and reading.raised:
         finding = {"under-confident": "too vague"}.get(reading.raised[0], reading.raised[0])
     numbers = [
         grouped(reading.summary.n),
-        *(metric_text(x, signed=True) for x in (reading.summary.ecd, low, high)),
+        *(metric_text(x, signed=True) for x in (reading.summary.ecd, ecd.low, ecd.high)),
         *(_log_text(x) for x in (reading.over, reading.threshold, reading.change, reading.change_threshold)),
     ]
     head = element("th", element("bdi", shortened(name, _NAME_LENGTH)), scope="row")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import final
 
 from ..html.frame import figure, section
@@ -27,8 +28,7 @@ from ..html.markup import (
     tick_text,
     upright_label,
 )
-from .history import LEVEL, History, Slot, alarm_numbers
-from .standing import Reading, log10
+from .history import LEVEL, History, Reading, Slot, log10
 
 __all__ = ["STRETCHES", "EvidenceCurve", "pictures_section", "thinned", "windows_figure"]
 
@@ -39,6 +39,10 @@ _WINDOWS_TOP, _WINDOWS_BOTTOM = 28.0, 232.0
 _FLOOR, _TALLEST = 318.0, 56.0  # of the rows
 _CROWD = 45  # windows from which dots are left out
 STRETCHES = 188  # of the width; no screen shows more
+_LOGS = {
+    "over-confident": "log_over", "under-confident": "log_under", "shifted up": "log_up", "shifted down": "log_down",
+    "change": "log_change", "other": "log_other",
+}  # fmt: skip
 
 Points = Sequence[tuple[int, float]]  # rows, logarithm to the base 10
 
@@ -81,12 +85,11 @@ def pictures_section(history: History, windows: list[Slot], unit: str) -> Markup
     """Return the pictures of a history that has points."""
     reading = Reading.of(history.monitor)
     paths = _evidence_paths(history)
-    numbers = alarm_numbers(history)
 
     def marks(kind: str, *directions: str) -> list[tuple[int, str]]:
         return [
-            (raised.alarm.row, numbers[k])
-            for k, raised in enumerate(history.alarms)
+            (raised.alarm.row, str(number))
+            for number, raised in enumerate(history.alarms, 1)
             if raised.alarm.kind == kind and raised.alarm.direction in directions and raised.alarm.group is None
         ]
 
@@ -140,31 +143,21 @@ def _evidence_paths(history: History) -> dict[str, list[tuple[int, float]]]:
 
     Shifts are left out where a batch was taken in before they were looked at.
     """
-    n = history.monitor.summary.n - sum(point.summary.n for point in history.points)
-    impossible = 0
-    paths: dict[str, list[tuple[int, float]]] = {
-        direction: [(0, 0.0)] if n == 0 else [] for direction in ("over-confident", "under-confident")
-    }
-    paths["change"] = [(0, -math.inf)] if n == 0 else []
-    if all(point.log_other is not None for point in history.points):
-        paths["other"] = [(0, -math.inf)] if n == 0 else []
-    if all(None not in (point.log_up, point.log_down) for point in history.points):
-        paths |= {direction: [(0, 0.0)] if n == 0 else [] for direction in ("shifted up", "shifted down")}
-    for point in history.points:
-        n += point.summary.n
-        impossible += point.summary.n_impossible
-        logs = {
-            "over-confident": point.log_over,
-            "under-confident": point.log_under,
-            "shifted up": point.log_up,
-            "shifted down": point.log_down,
-        }
-        for direction, log in logs.items():
-            if direction in paths and log is not None:
-                paths[direction].append((n, log10(log)))
-        paths["change"].append((n, log10(point.log_change, impossible=impossible > 0)))
-        if "other" in paths and point.log_other is not None:
-            paths["other"].append((n, log10(point.log_other)))
+    start = history.monitor.summary.n - sum(point.summary.n for point in history.points)
+    rows = [*accumulate((point.summary.n for point in history.points), initial=start)][1:]
+    impossible = [*accumulate(point.summary.n_impossible for point in history.points)]
+    logs = {name: [getattr(point, field) for point in history.points] for name, field in _LOGS.items()}
+    for names in (("shifted up", "shifted down"), ("other",)):
+        if any(None in logs[name] for name in names):
+            for name in names:
+                del logs[name]
+    paths: dict[str, list[tuple[int, float]]] = {}
+    for name, values in logs.items():
+        paths[name] = [(0, -math.inf if name in ("change", "other") else 0.0)] if start == 0 else []
+        paths[name] += [
+            (n, log10(log, impossible=name == "change" and count > 0))
+            for n, log, count in zip(rows, values, impossible, strict=True)
+        ]
     return paths
 
 
@@ -260,12 +253,11 @@ def _describe_evidence(curves: Sequence[EvidenceCurve], alarms: Sequence[tuple[i
 
 def windows_figure(history: History, windows: list[Slot], unit: str) -> Markup:
     """Return the picture with its heading and its caption."""
-    numbers = alarm_numbers(history)
     marked: dict[str, str] = {}
-    for k, raised in enumerate(history.alarms):
+    for number, raised in enumerate(history.alarms, 1):
         name = raised.alarm.window if unit == "window" else raised.batch
         if name is not None:
-            marked[name] = f"{marked[name]}, {numbers[k]}" if name in marked else numbers[k]
+            marked[name] = f"{marked[name]}, {number}" if name in marked else str(number)
     total = sum(len(slot.names) for slot in windows)
     plural = "windows" if unit == "window" else "batches"
     merged = f" The {grouped(total)} {plural} are too many to draw: neighbours are added up to {len(windows)}."

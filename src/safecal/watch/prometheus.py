@@ -15,8 +15,7 @@ from typing import Any, NamedTuple, Self, final
 from .._checks.columns import whole_number
 from .._checks.message import fail, show
 from ..errors import NotifyError, OptionError
-from .history import History
-from .standing import Reading, group_names, shown_groups
+from .history import History, Reading, group_names, shown_groups
 
 __all__ = ["Server", "exposition"]
 
@@ -77,14 +76,14 @@ def exposition(history: History, *, max_groups: int = 50) -> str:
         worst, left = shown_groups(monitor, group_limit)
         metrics.append(_Metric("groups", "gauge", "Groups that have appeared.", [({}, len(names))]))
         metrics.append(_Metric("groups_not_shown", "gauge", "Groups that have no series here.", [({}, left)]))
-        metrics += _reading_metrics(
-            "group_",
-            [({"group": names[k]}, reading, alarm_counts.get(k, {})) for k, reading in worst],
-        )
+        readings = [({"group": names[k]}, reading, alarm_counts.get(k, {})) for k, reading in worst]
+        metrics += _reading_metrics("group_", readings)
     return "".join(_metric_text(metric) for metric in metrics if metric.samples)
 
 
-def _reading_metrics(prefix: str, readings: list[tuple[Labels, Reading, dict[tuple[str, ...], int]]]) -> list[_Metric]:
+def _reading_metrics(
+    prefix: str, readings: Sequence[tuple[Labels, Reading, dict[tuple[str, ...], int]]]
+) -> list[_Metric]:
     """Return the metrics that exist for all rows and for each group."""
 
     def each(name: str, kind: str, about: str, value: Callable[[Reading], Mapping[tuple[str, ...], float]]) -> _Metric:
@@ -104,15 +103,11 @@ def _reading_metrics(prefix: str, readings: list[tuple[Labels, Reading, dict[tup
     return [
         each("rows_total", "counter", "Rows taken in.", lambda r: {(): r.summary.n}),
         each(
-            "impossible_total",
-            "counter",
-            "Rows whose outcome had probability 0.",
+            "impossible_total", "counter", "Rows whose outcome had probability 0.",
             lambda r: {(): r.summary.n_impossible},
         ),
         each(
-            "ecd_nats",
-            "gauge",
-            "Mean excess surprise of all rows; above 0 over-confident.",
+            "ecd_nats", "gauge", "Mean excess surprise of all rows; above 0 over-confident.",
             lambda r: {(): r.summary.ecd},
         ),
         each(
@@ -132,10 +127,7 @@ def _reading_metrics(prefix: str, readings: list[tuple[Labels, Reading, dict[tup
             "log10_change_threshold", "gauge", "Evidence of a change that raises an alarm.",
             lambda r: {(): r.change_threshold},
         ),
-        each(
-            "alarm_active", "gauge", "1 where an alarm was raised and still stands.",
-            _standing_alarms,
-        ),
+        each("alarm_active", "gauge", "1 where an alarm was raised and still stands.", _standing_alarms),
         _Metric(f"{prefix}alarms_total", "counter", "Alarms raised.", alarms),
     ]  # fmt: skip
 
@@ -168,9 +160,8 @@ def _upkeep_metrics(history: History) -> list[_Metric]:
     metrics = [_Metric("quarantined_total", "counter", about, [({}, history.quarantined)])]
     if history.points:
         at = datetime.fromisoformat(history.points[-1].received).timestamp()
-        metrics.append(
-            _Metric("last_update_timestamp_seconds", "gauge", "When the last batch was taken in.", [({}, at)])
-        )
+        about = "When the last batch was taken in."
+        metrics.append(_Metric("last_update_timestamp_seconds", "gauge", about, [({}, at)]))
     return metrics
 
 

@@ -7,6 +7,7 @@ batch that was counted, the cut is made where it was made then, so that times an
 
 import csv
 import hashlib
+import io
 import json
 import os
 import queue
@@ -32,21 +33,13 @@ _NAMELESS = "none of its rows says which batch it belongs to"
 def records(text: bytes, kind: str) -> Iterator[bytes]:
     """Yield the rows of a text, each with its line end; a quoted field of a CSV file may hold line ends."""
     pending = b""
-    for line in text.splitlines(keepends=True) if b"\r" not in text else _lines(text):
+    for line in io.BytesIO(text):  # line feeds alone end a line
         pending += line
         if kind == "jsonl" or pending.count(b'"') % 2 == 0 or len(pending) > _ROW_BYTES:
             yield pending
             pending = b""
     if pending:
         yield pending
-
-
-def _lines(text: bytes) -> Iterator[bytes]:
-    """Split at line feeds alone."""
-    parts = text.split(b"\n")
-    yield from (part + b"\n" for part in parts[:-1])
-    if parts[-1]:
-        yield parts[-1]
 
 
 @final
@@ -59,16 +52,12 @@ class Cutter:
         Takes the seconds to wait at most, or None, and returns some bytes, none at the end, None when time is up.
     counted : iterable of str
         Ids of the batches that were counted, as `Cutter` made them.
-    rows : int
-        Most rows of a batch.
-    every : float or None
-        Seconds after which rows that have come are a batch, however few they are.
+    rows, every : int, float or None
+        Most rows of a batch, and seconds after which rows that have come are a batch, however few they are.
     kind : {"csv", "tsv", "jsonl"} or None
         The format; by default the first byte tells JSON Lines from CSV.
     column : str or None
         The column that holds the id of the batch of each row. A batch then ends where its id changes.
-    clock : callable
-        Seconds that pass.
     """
 
     def __init__(
@@ -225,15 +214,9 @@ def _sniff_kind(head: bytes) -> str:
 
 @final
 class Pipe:
-    """Reads a file descriptor in a thread of its own.
+    """Reads a file descriptor in a thread of its own; 0 is standard input."""
 
-    Parameters
-    ----------
-    descriptor : int
-        The descriptor to read; 0 is standard input.
-    """
-
-    def __init__(self, descriptor: int = 0) -> None:
+    def __init__(self, descriptor: int) -> None:
         self._pieces: queue.Queue[bytes | OSError] = queue.Queue(_PIECES_AHEAD)
         # The thread may be left in the middle of a read when the program ends: it holds nothing.
         threading.Thread(target=self._fill, args=(descriptor,), daemon=True).start()

@@ -3,16 +3,16 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from typing import Any, Self
 
 from .. import documents
 from .._sums.summary import Summary
-from ..errors import DocumentError, FileError, SafecalError
+from ..errors import DocumentError, FileError, OptionError, SafecalError
 from ..files import parsed_json
 from ..monitor import Alarm, Monitor
-from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, check_settings, storable_text
+from .history import WHOLE, Aside, History, Known, Point, Raised, Taken, storable_text
 
 __all__ = ["TABLES", "VERSION", "Store"]
 
@@ -45,8 +45,9 @@ class Store(ABC):
     nothing has changed.
     """
 
-    def __init__(self, name: str, model: str) -> None:
+    def __init__(self, name: str, model: str, error: type[Exception]) -> None:
         self.name, self.model = name, model
+        self._error = error  # what the library of the database raises
         self.settings: Mapping[str, Any] = {}
         self._changes = 0  # how often the state had changed when we last saw it
 
@@ -68,12 +69,23 @@ class Store(ABC):
     def _execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Execute a statement, with ``?`` for each value, and return the rows that come back."""
 
+    @abstractmethod
+    def _in_words(self, error: Any) -> SafecalError:
+        """Return an error of the database in words, with one move to make."""
+
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            raise self._in_words(error) from error
+
     def begin(self, settings: Mapping[str, Any], monitor: Monitor) -> None:
         """Take up the model where it was left, or begin with these settings and this monitor."""
         with self._transaction():
             rows = self._execute("SELECT settings FROM safecal_state WHERE model = ?", (self.model,))
             if rows:
-                self.settings = check_settings(self._settings(rows[0][0]), settings, self.name)
+                self.settings = _check_settings(self._settings(rows[0][0]), settings, self.name)
                 return
             # What was not asked for is as the monitor has it.
             self.settings = {k: getattr(monitor, k, None) if v is None else v for k, v in settings.items()}
@@ -289,6 +301,29 @@ class Store(ABC):
 
 def _json_text(content: Any) -> str:
     return json.dumps(content, allow_nan=False)
+
+
+def _check_settings(stored: Mapping[str, Any], requested: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the settings to go on with; refuse those that would mean another test than the one that was begun.
+
+    A value of None requests nothing.
+    """
+    for key, value in requested.items():
+        if value is not None and stored.get(key) != value:
+            option = "--" + key.replace("_", "-")
+            raise OptionError(
+                f"{name} was begun with {_option_text(option, stored.get(key))}; got {_option_text(option, value)}.\n\n"
+                "Hint: evidence counts under the settings it was begun with. Give those, or another `--store`."
+            )
+    return dict(stored)
+
+
+def _option_text(option: str, value: Any) -> str:
+    if value is None or value == [] or value is False:
+        return f"no `{option}`"
+    if isinstance(value, list):
+        return "`" + " ".join(f"{option} {x}" for x in value) + "`"
+    return f"`{option}`" if value is True else f"`{option} {value}`"
 
 
 def _read_setting(value: Any) -> Any:

@@ -1,19 +1,32 @@
-"""How a watched model stands now, and since when, in words."""
+"""How a watched model stands now, and since when, in words: what the page says first, and the status at a terminal.
+
+The limits are those of `safecal.evaluate`, and so is the rule: it judges the windows that keep all their sums.
+"""
 
 import math
+import textwrap
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import final
 
-from ..html.markup import Markup, element, evidence_text, grouped, join, moment_text, rows_text, shortened
+from .._sums.summary import Summary
+from ..errors import shortened, visible
+from ..html.markup import Markup, element, evidence_text, grouped, join, moment_text, rows_text
+from ..inference.sum_bounds import interval_from_sums
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE
-from .history import History, Raised
-from .standing import Reading, current_alarm, group_is_mild, group_names, is_mild, last_alarm
+from ..monitor import Alarm, Monitor
+from ..monitor.alarm import Size
+from ..monitor.records import DETECT
+from ..options import Limits
+from .history import History, Judged, Raised, Reading, group_names, log10, power_of_ten
+from .store import Store
 
-__all__ = ["State", "name_markup", "run_length_text", "state"]
+__all__ = ["State", "group_is_mild", "name_markup", "run_length_text", "state", "status_text"]
 
 _COUNTLESS = 1e12  # rows
 _GROUPS_NAMED = 3  # groups that a sentence names
+_GROUPS_LISTED = 20  # at a terminal
+_ASIDES_LISTED = 5
 _ACKNOWLEDGE = (
     "Acknowledge the alarm when you have dealt with it.",
     "After `safecal watch acknowledge`, the detector looks for the next change.",
@@ -25,33 +38,15 @@ _ALARM_STAYS = "The alarm since the start stays: it is about all rows, including
 @final
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the page says first.
+    """What the page says first."""
 
-    Attributes
-    ----------
-    title : str
-        A word or two.
-    decision : str
-        The decision of a report that has the same icon.
-    tone : str
-        The class of its colours.
-    headline : str
-        As one would say it aloud.
-    reason : str or Markup
-        Why, and since when.
-    meaning : tuple of str
-        What that means, a paragraph each.
-    steps : tuple of (str, str)
-        What to do, and how.
-    """
-
-    title: str
-    decision: str
-    tone: str
-    headline: str
-    reason: str | Markup
-    meaning: tuple[str, ...]
-    steps: tuple[tuple[str, str], ...]
+    title: str  # a word or two
+    decision: str  # of a report that has the same icon
+    tone: str  # the class of its colours
+    headline: str  # as one would say it aloud
+    reason: str | Markup  # why, and since when
+    meaning: tuple[str, ...]  # a paragraph each
+    steps: tuple[tuple[str, str], ...]  # what to do, and how
 
 
 def state(history: History) -> State:
@@ -259,3 +254,119 @@ def _steps(changed: bool, *, mild: bool = False) -> tuple[tuple[str, str], ...]:
         ("Recalibrate it on fresh rows, or train it again.", "Then it is a new model: watch it with a new store."),
     ]
     return (*steps, _ACKNOWLEDGE) if changed else tuple(steps)
+
+
+def within(summary: Summary, limits: Limits) -> bool:
+    """Tell whether over-confidence beyond the limits is ruled out, as far as a summary can tell."""
+    size = Size.of(summary, limits)
+    if size is None or not size.within:
+        return False
+    return bool(interval_from_sums(summary, limits.level).high <= size.allowed)
+
+
+def last_alarm(history: History, kind: str, direction: str, group: Hashable = None) -> Raised | None:
+    """Return the last alarm of a kind about a group, or about all rows."""
+    matching = [
+        r for r in history.alarms
+        if (r.alarm.kind, r.alarm.direction) == (kind, direction) and r.alarm.group == group
+    ]  # fmt: skip
+    return matching[-1] if matching else None
+
+
+def current_alarm(history: History, reading: Reading, direction: str, group: Hashable = None) -> Raised | None:
+    """Return the alarm that speaks of a direction: the change, where one stands, else that since the start."""
+    changed = last_alarm(history, "change", direction, group) if direction in reading.changes else None
+    return changed or last_alarm(history, "since the start", direction, group)
+
+
+def group_is_mild(history: History, group: Hashable) -> bool:
+    """Tell whether the over-confidence that an alarm of a group speaks of is within the limits.
+
+    Groups keep no tally of their windows: after a change its size decides, else the sums of all rows.
+    """
+    monitor = history.monitor
+    reading = Reading.of(monitor, group)
+    if not reading.changed:
+        return within(reading.summary, monitor.limits)
+    raised = last_alarm(history, "change", "over-confident", group)
+    return raised is not None and raised.alarm.size is not None and raised.alarm.size.within
+
+
+def is_mild(monitor: Monitor, alarm: Alarm | None) -> tuple[bool, Judged | None]:
+    """Tell whether the over-confidence of an alarm about all rows is within the limits, and by which verdict.
+
+    The windows since the change are judged, or all that keep their sums. Rows that they do not show count as well:
+    those of long ago, and where the change lies within a window those of the alarm, which the rows before it hide.
+    """
+    changed = alarm is not None and alarm.kind == "change"
+    since = monitor.judged(alarm.began) if alarm is not None and changed else ()
+    judged = Judged.of(monitor, since or monitor.judged())
+    size = alarm.size if alarm is not None and changed else Size.of(monitor.summary, monitor.limits)
+    small = bool(since) or (size is not None and size.within)
+    if judged is None:
+        return small and within(monitor.summary, monitor.limits), None
+    return small and judged.verdict.decision == SAFE, judged
+
+
+def status_text(store: Store) -> str:
+    """Return rows, ECD, evidence, alarms, and rows and batches that were set aside, one line each."""
+    monitor, last = store.monitor(), store.last()
+    alarms, asides = store.alarms(), store.asides()
+    lines = _evidence_table(monitor)
+    lines.append(f"last batch      {'none yet' if last is None else f'{last.batch}, {last.received}'}")
+    judged = Judged.last(monitor)
+    if judged is not None:
+        lines += _filled(f"verdict         {judged.name}: {judged.verdict}")
+    lines.append(f"alarms          {len(alarms)}")
+    lines += [line for raised in alarms for line in _filled(f"  {raised.at}  {raised.alarm}", 4)]
+    lines.append(f"set aside       {len(asides)}")
+    for aside in asides[-_ASIDES_LISTED:]:
+        lines += _filled(f"  {aside.batch}, {aside.place}: {aside.reason}", 4)
+    if len(asides) > _ASIDES_LISTED:
+        lines.append(f"  and {len(asides) - _ASIDES_LISTED} before")
+    label = store.settings.get("pos_label")
+    if label is not None and not store.settings.get("seen"):
+        lines.append(f"note            the label {label!r} of `--pos-label` has not occurred yet")
+    return "\n".join(map(visible, lines))
+
+
+def _filled(text: str, indent: int = 16) -> list[str]:
+    """Return a text in lines that fit a terminal."""
+    return textwrap.wrap(visible(text), 79, subsequent_indent=" " * indent, break_on_hyphens=False)
+
+
+def _evidence_table(monitor: Monitor) -> list[str]:
+    """Return the evidence of all rows and of some groups, each above what would be an alarm."""
+    groups: list[Hashable] = [None, *monitor.groups]
+    changes = ("change", "to under")[: len(DETECT[monitor.detect])]
+    header = ("", "rows", "ECD", *("over", "under", "up", "down")[: len(monitor.directions)], *changes)
+    rows = [header, *(row for group in groups[: _GROUPS_LISTED + 1] for row in _evidence_rows(monitor, group))]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(header))]
+    widths[0] = max(widths[0], 14)
+    lines = []
+    for name, *numbers in rows:
+        cells = [text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True)]
+        lines.append("  ".join([name.ljust(widths[0]), *cells]))
+    if len(groups) > _GROUPS_LISTED + 1:
+        lines.append(f"and {len(groups) - _GROUPS_LISTED - 1} more groups")
+    return [*lines, "evidence in powers of ten: +2.00 is an e-value of 100"]
+
+
+def _evidence_rows(monitor: Monitor, group: Hashable) -> list[tuple[str, ...]]:
+    """Return the evidence of some rows, and what would be an alarm."""
+    stream, limits, detectors = monitor.stream(group), monitor.threshold(group=group), DETECT[monitor.detect]
+    evidence = [_power(monitor.log_e_value(direction, group=group)) for direction in monitor.directions]
+    evidence += [
+        _power(monitor.log_change(direction, group=group)) + ("!" if direction in stream.changes else "")
+        for direction in detectors
+    ]
+    alarms = [limits.log_thresholds[direction] for direction in monitor.directions]
+    alarms += [limits.log_run_length] * len(detectors)
+    name = "all rows" if group is None else shortened(str(group), 20)
+    ecd = f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-"
+    return [(name, str(stream.summary.n), ecd, *evidence), ("  alarm from", "", "", *map(_power, alarms))]
+
+
+def _power(log: float) -> str:
+    """Return the power of ten of a natural logarithm."""
+    return power_of_ten(log) if math.isinf(log) else f"{log10(log):+.2f}"

@@ -1,9 +1,16 @@
-"""The rows of a batch that `safecal watch` takes in, read as `safecal evaluate` reads a file."""
+"""One run of `safecal watch`: batches come, are read as `safecal evaluate` reads a file, and are told of."""
 
+import argparse
 import io
+import itertools
+import math
 import re
+import signal
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -11,17 +18,32 @@ import numpy as np
 from .._checks.arrays import is_missing
 from .._checks.message import SHELL, fail
 from .._optional import polars
-from ..errors import FileError, FormError, InputError, MissingExtraError, MissingValueError, OptionError, SafecalError
+from ..errors import (
+    FileError,
+    FormError,
+    InputError,
+    MissingExtraError,
+    MissingValueError,
+    OptionError,
+    SafecalError,
+    visible,
+)
 from ..inputs.columns import Columns, about_columns
 from ..inputs.reader import Batch, Reader, Rows
 from ..inputs.sources import BATCH, Source, open_source
-from ..watch.batches import Arrival, BatchRows
-from ..watch.history import Aside
-from ..watch.standard_input import records
+from ..watch.batches import Arrival, BatchRows, Folder, Watcher
+from ..watch.channels import Notifier
+from ..watch.history import Aside, History, Taken, power_of_ten
+from ..watch.standard_input import PREFIX, Cutter, Pipe, records
+from ..watch.store import Store
 from .table_file import chosen_columns
+from .watch import StopNow, Stopping, say, write_page
 
-__all__ = ["MOST_UNREADABLE", "BatchContent"]
+__all__ = ["ALARM", "ASIDE", "MOST_UNREADABLE", "BatchContent", "Session"]
 
+ALARM, ASIDE = 3, 4  # exit statuses
+_PAGE = 60.0  # seconds between two pages, where there is no alarm
+_FLUSH, _LEAVE = 70.0, 5.0  # seconds for the last deliveries, at the end and when asked to stop
 MOST_UNREADABLE = 100  # rows that are set aside one by one; a batch with more is set aside whole
 _MOST_WINDOWS = 366
 _ODD = re.compile(r"[*?\[\]\ud800-\udfff]")  # in names: Polars would look for many files, or for none
@@ -51,27 +73,13 @@ class _Held(Source):
 @final
 @dataclass(slots=True)
 class BatchContent:
-    """A batch, to be read.
-
-    Attributes
-    ----------
-    arrival : Arrival
-        What came.
-    stored : mapping
-        The settings in the store; columns that are None are found by name.
-    quarantine : bool
-        Whether single rows that cannot be read are set aside. By default the batch is, as a whole.
-    asides : list of Aside
-        Those rows, after the last part.
-    settings : dict
-        The settings, with the columns that were read.
-    """
+    """A batch, to be read."""
 
     arrival: Arrival
-    stored: Mapping[str, Any]
-    quarantine: bool = False
-    asides: list[Aside] = field(default_factory=list)
-    settings: dict[str, Any] = field(init=False)
+    stored: Mapping[str, Any]  # the settings in the store; columns that are None are found by name
+    quarantine: bool = False  # whether single rows that cannot be read are set aside; else the batch is, as a whole
+    asides: list[Aside] = field(default_factory=list)  # those rows, after the last part
+    settings: dict[str, Any] = field(init=False)  # with the columns that were read
 
     def __post_init__(self) -> None:
         self.settings = dict(self.stored)
@@ -226,3 +234,167 @@ def _windows(column: Any, name: str, start: int) -> Any:
         rule = f"must have at most {_MOST_WINDOWS} values in a batch"
         raise fail(OptionError, name, rule, got=str(len(np.unique(windows))), hint=hint)
     return windows
+
+
+def _print(line: str) -> None:
+    """Print a line; a watcher goes on when no one reads it any more."""
+    lost_before = getattr(sys.stdout, "lost", None)
+    sys.stdout.write(f"{visible(line)}\n")  # in one piece, so that a kill leaves whole lines or none
+    sys.stdout.flush()
+    if lost_before is None and isinstance(getattr(sys.stdout, "lost", None), BrokenPipeError):
+        say("no one reads standard output any more; the watch goes on.")
+
+
+@final
+@dataclass(slots=True)
+class Session:
+    """One run of a watcher."""
+
+    options: argparse.Namespace
+    store: Store
+    watcher: Watcher
+    notifier: Notifier
+    stopping: Stopping
+    latest: History = field(init=False)
+    _paged: float | None = None
+    _stale: bool = True
+    _repeats_reported: int = 0
+
+    def __post_init__(self) -> None:
+        self.latest = self.watcher.snapshot()
+
+    def run(self) -> int:
+        """Take batches in until there are no more, or someone asks to stop."""
+        incomplete = 0
+        self._acknowledge_requests()
+        self.notifier.deliver()
+        try:
+            incomplete = self._stream() if self.options.what == "-" else self._follow()
+        except StopNow:
+            pass
+        self._report_repeats()
+        if self.options.report and self._stale:
+            write_page(self.store, self.options.report)
+        undelivered = self._flush()
+        if self.stopping.signal_number is not None:
+            say("asked to stop; every batch that was printed is stored.")
+            return 0 if self.stopping.signal_number == signal.SIGTERM else 128 + self.stopping.signal_number
+        return self._status(incomplete, undelivered)
+
+    def _flush(self) -> int:
+        """Wait for the last deliveries, for a while, and return how many are left."""
+        return self.notifier.finish(_FLUSH, stopped=lambda: self.stopping.signal_number is not None, leave=_LEAVE)
+
+    def _status(self, incomplete: int, undelivered: int) -> int:
+        label = self.store.settings.get("pos_label")
+        if label is not None and not self.store.settings.get("seen"):
+            say(f"the label {label!r} of `--pos-label` has not occurred yet; is it spelled as in the rows?")
+        if self.watcher.raised:
+            return ALARM
+        if undelivered:
+            return 2
+        return ASIDE if self.watcher.aside or incomplete else 0
+
+    def _follow(self) -> int:
+        once = self.options.once
+        folder = Folder(self.options.what, self.store.known, say, looks=1 if once else 10)
+        for look in itertools.count():
+            self._acknowledge_requests()
+            for arrival in folder.look():
+                self._take(arrival)
+                if self.stopping.signal_number is not None:
+                    return 0
+            self._report_repeats()
+            self.notifier.deliver()
+            self._page()
+            if once and look:
+                break
+            self._wait_for_next_look(self.options.poll)
+        for name in folder.waiting:
+            say(f"not taken: {name}; it is still being written.")
+        return len(folder.waiting)
+
+    def _stream(self) -> int:
+        options = self.options
+        pipe = Pipe(0)
+        cutter = Cutter(
+            lambda seconds: self._read(pipe, seconds),
+            () if options.batch_column is not None else self.store.batches(PREFIX),
+            rows=options.batch_rows or 10_000, every=options.every, kind=options.format, column=options.batch_column,
+        )  # fmt: skip
+        try:
+            for arrival in cutter:
+                self._acknowledge_requests()
+                self._take(arrival)
+                self.notifier.deliver()
+                self._page()
+        finally:
+            if cutter.held:
+                say(f"{cutter.held} rows were read but not counted; send them again.")
+        return 0
+
+    def _wait_for_next_look(self, seconds: float) -> None:
+        """Wait for the next look; note meanwhile what has been delivered."""
+        end = time.monotonic() + seconds
+        while (seconds_left := end - time.monotonic()) > 0.0:
+            due = self.notifier.due()
+            self.stopping.sleep(seconds_left if due is None else min(seconds_left, due))
+            if due is not None:
+                self.notifier.deliver()
+
+    def _read(self, pipe: Pipe, seconds: float | None) -> bytes | None:
+        """Wait for more of standard input; note meanwhile what has been delivered."""
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            due = self.notifier.due()
+            seconds_left = min(max(0.0, end - time.monotonic()), math.inf if due is None else due)
+            piece = self.stopping.wait(partial(pipe.read, None if seconds_left == math.inf else seconds_left))
+            if piece is not None or time.monotonic() >= end:
+                return piece
+            self.notifier.deliver()
+
+    def _report_repeats(self) -> None:
+        """Tell of batches that came again, not of each: a stream that is sent from its start has many."""
+        repeats, self._repeats_reported = self.watcher.again - self._repeats_reported, self.watcher.again
+        if repeats:
+            came = "1 batch came again; it counts" if repeats == 1 else f"{repeats} batches came again; they count"
+            say(f"{came} once.")
+
+    def _acknowledge_requests(self) -> None:
+        for group in self.watcher.acknowledge():
+            say(f"acknowledged: {'all rows' if group is None else group}; looking for the next change.")
+            self._refresh()
+
+    def _refresh(self) -> None:
+        """Keep what a request for metrics is answered with; the store itself belongs to this thread."""
+        if self.options.prometheus is not None:
+            self.latest = self.watcher.snapshot()
+
+    def _take(self, arrival: Arrival) -> None:
+        taken = self.watcher.take(arrival)
+        if taken is not None:
+            self._report_repeats()
+        self._refresh()
+        if taken is not None:
+            _print(_line(taken))
+            for raised in taken.alarms:
+                _print(f"ALARM: {raised.alarm}")
+            self._stale = True
+            self._page(now=bool(taken.alarms))
+
+    def _page(self, *, now: bool = False) -> None:
+        """Write the page where it is due."""
+        due = self._paged is None or time.monotonic() - self._paged >= _PAGE
+        if self.options.report and self._stale and (now or due):
+            write_page(self.store, self.options.report)
+            self._paged, self._stale = time.monotonic(), False
+
+
+def _line(taken: Taken) -> str:
+    rows = sum(point.summary.n for point in taken.points)
+    total = sum((point.summary for point in taken.points[1:]), taken.points[0].summary)
+    last_point = taken.points[-1]
+    logs = {"over": last_point.log_over, "under": last_point.log_under, "up": last_point.log_up}
+    logs |= {"down": last_point.log_down, "change": last_point.log_change, "to under": last_point.log_other}
+    evidence = ", ".join(f"{power_of_ten(log)} {name}" for name, log in logs.items() if log is not None)
+    return f"taken: {taken.batch}: {rows} {'row' if rows == 1 else 'rows'}, ECD {total.ecd:+.4f}; e-values {evidence}"
