@@ -31,25 +31,26 @@ if TYPE_CHECKING:
     from .inference.local import Local, Range
     from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
+    from .judge import evaluate
     from .judge.baseline import Baseline
     from .judge.comparison import Comparison, Difference, SideBySide
     from .judge.consistency import Consistency, assess_consistency
     from .judge.diagnosis import Diagnosis
     from .judge.evaluation import Evaluation
-    from .judge.front_door import evaluate
     from .judge.groups import GroupVerdict, TooSmall
     from .judge.paired import compare
     from .judge.places import Place
     from .judge.planning import RowsNeeded, rows_needed
-    from .judge.reliability import Reliability, assess_reliability
+    from .judge.reliability import Reliability
+    from .judge.row_reliability import assess_reliability
     from .judge.verdict import Verdict
     from .maps import recalibrate
     from .maps.temperature import SafeTemperature, Temperature
     from .metrics import brier, ecd, ece, esce, nees, nll
     from .options import Limits
+    from .slices import find_slices
     from .slices.conditions import Condition
     from .slices.estimation import Reach
-    from .slices.front_door import find_slices
     from .slices.results import Slice, Slices
 
     __version__: str
@@ -92,7 +93,7 @@ _HOMES = {
     "TooSmall": "judge.groups",
     "Verdict": "judge.verdict",
     "assess_consistency": "judge.consistency",
-    "assess_reliability": "judge.reliability",
+    "assess_reliability": "judge.row_reliability",
     "bernoulli": "families.bernoulli",
     "brier": "metrics",
     "calibration_test": "inference.calibration",
@@ -104,8 +105,8 @@ _HOMES = {
     "ece": "metrics",
     "ensemble": "families.ensemble",
     "esce": "metrics",
-    "evaluate": "judge.front_door",
-    "find_slices": "slices.front_door",
+    "evaluate": "judge",
+    "find_slices": "slices",
     "gaussian": "families.gaussian",
     "gaussian_mixture": "families.mixtures",
     "implied_temperature": "inference.calibration",

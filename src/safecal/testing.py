@@ -12,7 +12,7 @@ from ._sums.summary import Summary, summaries
 from ._types import ArrayLike, Labels
 from .errors import UnavailableError
 from .families.predictions import Predictions, predictions_of
-from .judge.front_door import evaluate_predictions
+from .judge.evaluation import evaluate_predictions
 from .judge.verdict import SAFE
 from .options import EvaluateOptions
 

@@ -20,7 +20,7 @@ from safecal.compat.stonesoup import monte_carlo
 from safecal.engines.batches import evaluate_batches
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import AlignmentError, FormError, OptionError
-from safecal.judge.front_door import evaluate_predictions
+from safecal.judge.evaluation import evaluate_predictions
 from safecal.options import EvaluateOptions, LimitOptions
 from safecal.paper import simulate
 from safecal.paper.real_models import table2

@@ -73,7 +73,7 @@ SAME_ROOM = {
 
 # Conveniences that point upward: (module, method) -> what it may import, inside the method.
 UPWARD = {
-    ("families.predictions", "Predictions.evaluate"): {"judge.front_door"},
+    ("families.predictions", "Predictions.evaluate"): {"judge.evaluation"},
     ("judge.comparison", "Comparison.plot"): {"plot"},
     ("judge.comparison", "Comparison.report"): {"report"},
     ("judge.consistency", "Consistency.plot"): {"plot.consistency"},

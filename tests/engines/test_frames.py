@@ -32,7 +32,7 @@ from safecal.errors import (
     ShapeError,
     WeightError,
 )
-from safecal.judge.front_door import evaluate_predictions
+from safecal.judge.evaluation import evaluate_predictions
 
 nw = pytest.importorskip("narwhals")
 pa = pytest.importorskip("pyarrow")

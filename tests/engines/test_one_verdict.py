@@ -22,7 +22,7 @@ from safecal._sums.scored import Scored, summed
 from safecal._sums.summary import summaries
 from safecal.engines import partitions
 from safecal.engines.batches import Batch, evaluate_batches
-from safecal.judge.front_door import evaluate_predictions
+from safecal.judge.evaluation import evaluate_predictions
 
 pa = pytest.importorskip("pyarrow")
 nw = pytest.importorskip("narwhals")

@@ -17,7 +17,7 @@ from safecal.engines.frames import evaluate_frame
 from safecal.engines.workers import PartitionedFrame, Reply, Task, do_task, merge, pack, unpack
 from safecal.errors import EngineError, LabelError, OptionError
 from safecal.inputs.columns import Columns
-from safecal.slices import draw
+from safecal.slices import discovery
 from safecal.slices.features import Kinds
 from safecal.slices.two_passes import RowKeys
 
@@ -127,7 +127,7 @@ def test_partitions_that_hold_other_rows_are_refused(monkeypatch: pytest.MonkeyP
 
 
 def test_as_many_rows_are_drawn_from_partitions_as_from_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draw, "DRAWN", 1200)
+    monkeypatch.setattr(discovery, "DRAWN", 1200)
     slices = _evaluated(monkeypatch, Parts(FRAME.to_arrow()), GIVEN).slices
     assert (slices.n, slices.searched) == (N, 1200)
     assert slices[0].conditions[0].feature == "age"

@@ -11,7 +11,7 @@ from scipy import stats
 
 import safecal
 from safecal import Bins
-from safecal.judge.reliability import assess_reliability
+from safecal.judge.row_reliability import assess_reliability
 
 pytestmark = pytest.mark.proof
 

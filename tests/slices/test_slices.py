@@ -14,7 +14,7 @@ from safecal.inference.sum_bounds import Keys
 from safecal.judge.decision import slice_places
 from safecal.judge.reasons import below_limit
 from safecal.options import Limits
-from safecal.slices import draw, front_door
+from safecal.slices import Halves, _merge_alike, discovery
 from safecal.slices.estimation import Reach, membership, shares_of_error
 
 N = 4000
@@ -35,7 +35,7 @@ def _drawn(rng: np.random.Generator, times: float = 4.0, n: int = N) -> tuple[An
 
 def _second(seed: int) -> Any:
     """Return which rows are in the second half."""
-    return draw.Halves(int(np.random.default_rng(seed).integers(0, 1 << 63))).of_rows(np.arange(N), None, "y_true")
+    return Halves(int(np.random.default_rng(seed).integers(0, 1 << 63))).of_rows(np.arange(N), None, "y_true")
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_a_global_temperature_is_not_taken_for_a_slice(rng: np.random.Generator)
 def test_clusters_stay_in_one_half_and_widen_the_intervals(rng: np.random.Generator) -> None:
     predictions, columns, _ = _drawn(rng)
     clusters = np.arange(N) // 5
-    second = draw.Halves(3, range(N // 5), np.full(N // 5, 5)).of_rows(np.arange(N), clusters, "y_true")
+    second = Halves(3, range(N // 5), np.full(N // 5, 5)).of_rows(np.arange(N), clusters, "y_true")
     assert (second.reshape(-1, 5) == second.reshape(-1, 5)[:, :1]).all()
     assert second.mean() == pytest.approx(0.5, abs=0.01)
     slices = safecal.find_slices(predictions, columns, cluster=clusters)
@@ -200,8 +200,8 @@ def test_same_rows_are_told_by_the_simplest_description(slices: safecal.Slices) 
     assert len({s.conditions for s in slices}) == len(slices)
     s = slices.candidates[0]
     longer = replace(s, conditions=(*s.conditions, safecal.Condition("x", "<", 3, "number")))
-    assert front_door._merge_alike([longer, s], [0, 1], lambda a, b: 0.98, over=True) == [1]
-    assert front_door._merge_alike([longer, s], [0, 1], lambda a, b: 0.4, over=True) == [1, 0]
+    assert _merge_alike([longer, s], [0, 1], lambda a, b: 0.98, over=True) == [1]
+    assert _merge_alike([longer, s], [0, 1], lambda a, b: 0.4, over=True) == [1, 0]
 
 
 def test_documents_are_read_back_and_checked(slices: safecal.Slices) -> None:
@@ -261,7 +261,7 @@ def test_a_search_tells_how_far_it_is_and_ctrl_c_leaves_what_was_found(rng: np.r
 def test_beyond_a_million_rows_some_are_drawn_and_all_are_estimated(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draw, "DRAWN", 3000)
+    monkeypatch.setattr(discovery, "DRAWN", 3000)
     predictions, columns, _ = _drawn(rng)
     slices = safecal.find_slices(predictions, columns)
     assert slices.searched == 3000

@@ -12,9 +12,9 @@ from safecal.cli.main import main
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import EngineError, FormError, OptionError
-from safecal.slices import draw
+from safecal.slices import drawn_rows
 from safecal.slices.features import Kinds, Unreadable
-from safecal.slices.two_passes import SliceStream
+from safecal.slices.two_passes import Draw, SliceStream
 
 N = 4000
 FEATURES = ["age", "seen", "site", "lab", "smoker"]
@@ -157,15 +157,15 @@ def test_a_column_that_holds_words_in_some_part_is_text_in_all(rng: np.random.Ge
 
 
 def test_a_draw_of_parts_is_a_draw_of_all_and_holds_little(rng: np.random.Generator) -> None:
-    wanted = draw.drawn_rows(10_000, 5, 300)
+    wanted = drawn_rows(10_000, 5, 300)
     assert len(wanted) == 300
     assert wanted.mean() == pytest.approx(5000, abs=600)
-    parts = draw.Draw(5, 300)
+    parts = Draw(5, 300)
     p = rng.random(10_000)
     for start in range(0, 10_000, 70):
         rows = slice(start, min(start + 70, 10_000))
         parts.add(safecal.bernoulli(p[rows] > 0.5, p[rows]), p[rows], None, {"x": p[rows]})
-        assert sum(len(part.noise) for part in parts._parts) <= 450
+        assert sum(len(part.rows) for part in parts._parts) <= 450
     drawn = parts.drawn()
     assert drawn.rows.tolist() == wanted.tolist()
     assert drawn.weight is not None

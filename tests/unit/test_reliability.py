@@ -10,7 +10,8 @@ import pytest
 import safecal
 from safecal import Bins
 from safecal.errors import UnavailableError
-from safecal.judge.reliability import Reliability, assess_reliability
+from safecal.judge.reliability import Reliability
+from safecal.judge.row_reliability import assess_reliability
 
 RNG = np.random.default_rng(12)
 N = 400

@@ -14,7 +14,7 @@ import safecal
 from safecal import Interval, Verdict
 from safecal.errors import TruthError
 from safecal.judge import diagnosis
-from safecal.judge.decision import rows_needed
+from safecal.judge.reasons import rows_needed
 from safecal.judge.verdict import SAFE, UNDETERMINED, UNSAFE, Average, Scale
 
 

@@ -24,11 +24,10 @@ from ..errors import InputError, shortened, visible
 from ..families.predictions import family_named
 from ..files import write_atomically
 from ..inputs.columns import Columns
-from ..judge.display import inference_rows, look_rows, metric_rows, number, with_ends
+from ..judge import evaluate
+from ..judge.decision import smaller_end
+from ..judge.display import forecast_rows, inference_rows, look_rows, metric_rows, number, with_ends
 from ..judge.evaluation import Evaluation
-from ..judge.forecast_display import forecast_rows
-from ..judge.front_door import evaluate
-from ..judge.joint_verdicts import smaller_end
 from ..judge.places import place_rows
 from ..judge.verdict import SAFE, UNSAFE
 from .options import LIMITS, RULES, attribute, limit_options

@@ -20,8 +20,7 @@ from ..inputs.reader import Batch, prediction_values
 from ..inputs.sources import has_polars
 from ..inputs.values import keys
 from ..judge.display import ece_of
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..maps import Map, SafeTemperature, Temperature, from_dict, recalibrate
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of

@@ -27,8 +27,7 @@ from ..families.categorical import NAMED, Categorical
 from ..families.predictions import Predictions
 from ..inputs.reader import Batch, join_batches
 from ..inputs.values import from_text
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions, Limits
 from ..slices.two_passes import SliceStream
 

@@ -18,8 +18,7 @@ from ..families.predictions import Predictions
 from ..inputs.columns import Columns
 from ..inputs.reader import Batch, Reader
 from ..inputs.values import from_text, library
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions, Limits
 from ..slices.two_passes import ScatteredSlices
 from . import batches

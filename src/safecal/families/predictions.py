@@ -304,7 +304,7 @@ class Predictions(Family):
         Evaluation
             What `safecal.evaluate` returns.
         """
-        from ..judge.front_door import evaluate_predictions
+        from ..judge.evaluation import evaluate_predictions
 
         return evaluate_predictions(self, **options)
 

@@ -18,9 +18,9 @@ from .._sums.splits import Bins, bin_keys
 from .._sums.table import Table
 from ..inference.bounds import mistakes_text
 from ..inference.results import Interval
+from ..judge.decision import smaller_end
 from ..judge.evaluation import Evaluation
 from ..judge.groups import judge_groups
-from ..judge.joint_verdicts import smaller_end
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from .markup import Markup, element, join, unbroken, with_code
 

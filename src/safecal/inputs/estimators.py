@@ -14,8 +14,7 @@ from ..errors import EmptyError, InputError, LabelError, OptionError, ShapeError
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
 from ..families.predictions import Predictions
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import EvaluateOptions
 
 __all__ = ["Estimated", "positive_column", "probabilities_of", "several_classes"]

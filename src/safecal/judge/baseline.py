@@ -7,7 +7,7 @@ are those of clusters; a document does not tell which rows of a place are of one
 
 import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, final
 
@@ -23,8 +23,8 @@ from ..errors import InputError, visible
 from ..inference.bounds import Mistakes
 from ..inference.results import Interval
 from ..inference.sum_bounds import bounds_by_key, clustered_bounds
+from .decision import smaller_end
 from .evaluation import Evaluation
-from .joint_verdicts import smaller_end
 from .places import Place
 
 __all__ = ["NOT_WORSE", "UNCLEAR", "WORSE", "Baseline", "Change"]
@@ -75,12 +75,10 @@ class Change:
         return NOT_WORSE if self.change.high <= self.margin else UNCLEAR
 
     def __str__(self) -> str:
-        rose = "times" if self.factor else "nat"
-        if math.isinf(self.change.high) and math.isinf(self.change.low) and not math.isinf(self.change.value):
-            return f"{visible(self.name)}: {self.before:.3g} before, {self.now:.3g} now, without bounds: unclear"
-        ends = f"{self.change.low:.3g} to {self.change.high:.3g}"
-        values = f"{self.before:.3g} before, {self.now:.3g} now"
-        return f"{visible(self.name)}: {values} ({ends} {rose}): {self.decision.lower()}"
+        start, at = f"{visible(self.name)}: {self.before:.3g} before, {self.now:.3g} now", self.change
+        if math.isinf(at.high) and math.isinf(at.low) and not math.isinf(at.value):
+            return f"{start}, without bounds: unclear"
+        return f"{start} ({at.low:.3g} to {at.high:.3g} {'times' if self.factor else 'nat'}): {self.decision.lower()}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -163,15 +161,11 @@ class Baseline:
         a, b = (evaluation.bounds.temperature(level) for evaluation in (now, before))
         if not (math.isnan(a.value) and math.isnan(b.value)):
             changes.append(_change_of_ratio("temperature", a, b, math.sqrt(limits.max_temperature)))
-        made, earlier = now.mistakes, before.mistakes
+        made, earlier = (Mistakes.of(evaluation.tally, level) for evaluation in (now, before))
         if made is not None and earlier is not None:
-            ratios = (_ratio_at(now, level), _ratio_at(before, level))
-            changes.append(_change_of_ratio("mistakes", *ratios, math.sqrt(limits.max_ratio)))
-        for place in places:
-            change = _change_in_place(place, before.tally, level)
-            if change is not None:
-                changes.append(change)
-        return cls(tuple(changes), limits.level)
+            changes.append(_change_of_ratio("mistakes", made.ratio, earlier.ratio, math.sqrt(limits.max_ratio)))
+        in_places = (_change_in_place(place, before.tally, level) for place in places)
+        return cls((*changes, *(change for change in in_places if change is not None)), limits.level)
 
     @property
     def decision(self) -> str:
@@ -223,12 +217,6 @@ def _same_kind(now: Tally, before: Tally) -> None:
             )  # fmt: skip
 
 
-def _ratio_at(evaluation: Evaluation, level: float) -> Interval:
-    mistakes = Mistakes.of(evaluation.tally, level)
-    assert mistakes is not None
-    return mistakes.ratio
-
-
 def _change_of_ecd(now: Evaluation, before: Evaluation, level: float, between: bool) -> Change:
     """Compare ECD; where it is known between bounds, from the least that it can have risen to the most."""
     margin, a, b = 0.5 * now.verdict.allowed, now.bounds.interval(level), before.bounds.interval(level)
@@ -236,10 +224,8 @@ def _change_of_ecd(now: Evaluation, before: Evaluation, level: float, between: b
     if not between:
         return change
     smaller, earlier = (evaluation.looks[0].bounds.interval(level) for evaluation in (now, before))
-    low, high = (
-        _change_of_value("ECD", smaller, b, margin).change.low,
-        _change_of_value("ECD", a, earlier, margin).change.high,
-    )
+    low = _change_of_value("ECD", smaller, b, margin).change.low
+    high = _change_of_value("ECD", a, earlier, margin).change.high
     return replace(change, change=replace(change.change, low=low, high=high))
 
 
@@ -260,18 +246,17 @@ def _arm(a: float, b: float) -> float:
 
 
 def _change_of_ratio(name: str, now: Interval, before: Interval, margin: float) -> Change:
-    logs = _change_of_value(name, _logarithms(now), _logarithms(before), math.log(margin)).change
-    value, low, high = (_factor(x) for x in (logs.value, logs.low, logs.high))
-    interval = Interval(value, low, high, now.level, logs.method)
-    return Change(name, before.value, now.value, interval, margin, True)
+    logs = _change_of_value(name, _mapped(_logarithm, now), _mapped(_logarithm, before), math.log(margin)).change
+    return Change(name, before.value, now.value, _mapped(_factor, logs), margin, True)
 
 
-def _logarithms(interval: Interval) -> Interval:
-    value, low, high = (
-        math.nan if math.isnan(x) else -math.inf if x <= 0.0 else math.log(x)
-        for x in (interval.value, interval.low, interval.high)
-    )
-    return Interval(value, low, high, interval.level, interval.method)
+def _mapped(function: Callable[[float], float], interval: Interval) -> Interval:
+    value, low, high = map(function, (interval.value, interval.low, interval.high))
+    return replace(interval, value=value, low=low, high=high)
+
+
+def _logarithm(x: float) -> float:
+    return math.nan if math.isnan(x) else -math.inf if x <= 0.0 else math.log(x)
 
 
 def _factor(x: float) -> float:

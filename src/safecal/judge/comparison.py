@@ -15,7 +15,7 @@ from .. import documents
 from .._checks.columns import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from ..inference.results import Interval
-from .display import number, titled_html, titled_text, with_ends
+from .display import ends_text, number, titled_html, titled_text, with_ends
 
 __all__ = ["Comparison", "Difference", "SideBySide"]
 
@@ -142,28 +142,27 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """What the differences in ECD and NLL say together, in words; never which model is better by ECD alone."""
-        return _verdict_words(self) + _undecidable_words({"NLL": self.nll, "ECD": self.ecd})
+        return _impossible_words(self) + _verdict_words(self.ecd, self.nll) + _undecidable_words(self)
 
     def _title(self) -> str:
         units = f"{self.n} {'row' if self.n == 1 else 'rows'}"
         return f"safecal comparison: {units}" + (f", {self.clusters} clusters" if self.clusters else "")
 
+    def _known(self) -> dict[str, Difference]:
+        differences = {"ECD": self.ecd, "NLL": self.nll, "Brier": self.brier}
+        return {name: d for name, d in differences.items() if d is not None}
+
     def _method(self) -> str:
-        differences = (self.ecd, self.nll, self.brier)
-        return "; ".join(dict.fromkeys(d.interval.method for d in differences if d is not None))
+        return "; ".join(dict.fromkeys(d.interval.method for d in self._known().values()))
 
     def _cells(self) -> list[list[str]]:
         level = f"{100 * self.ecd.interval.level:g} % interval"
         rows = [["", "a", "b", "a - b", level, "p-value"]]
-        for name in ("ecd", "nll", "brier"):
-            difference: Difference | None = getattr(self, name)
-            if difference is not None:
-                at = difference.interval
-                values = [number(x, signed=name == "ecd") for x in (difference.a, difference.b)]
-                ends = f"{number(at.low, signed=True)} to {number(at.high, signed=True)}"
-                p_value = f"{difference.p_value:.4f}" if difference.p_value >= 0.0001 else "< 0.0001"
-                label = "Brier" if name == "brier" else name.upper()
-                rows.append([label, *values, number(at.value, signed=True), ends, p_value])
+        for name, d in self._known().items():
+            values = [number(x, signed=name == "ECD") for x in (d.a, d.b)]
+            p_value = f"{d.p_value:.4f}" if d.p_value >= 0.0001 else "< 0.0001"
+            texts = (number(d.interval.value, signed=True), ends_text(d.interval, signed=True), p_value)
+            rows.append([name, *values, *texts])
         return rows
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -185,13 +184,12 @@ class Comparison:
         return arrow_stream(self._columns(), requested_schema)
 
     def _columns(self) -> dict[str, list[Any]]:
-        differences = {"ECD": self.ecd, "NLL": self.nll, "Brier": self.brier}
-        known = {name: d for name, d in differences.items() if d is not None}
-        columns: dict[str, list[Any]] = {"metric": list(known)}
-        columns |= {name: [getattr(d, name) for d in known.values()] for name in ("a", "b")}
-        columns["difference"] = [d.interval.value for d in known.values()]
-        columns |= {name: [getattr(d.interval, name) for d in known.values()] for name in ("low", "high")}
-        return columns | {"p_value": [d.p_value for d in known.values()]}
+        known = self._known().values()
+        columns: dict[str, list[Any]] = {"metric": list(self._known())}
+        columns |= {name: [getattr(d, name) for d in known] for name in ("a", "b")}
+        columns["difference"] = [d.interval.value for d in known]
+        columns |= {name: [getattr(d.interval, name) for d in known] for name in ("low", "high")}
+        return columns | {"p_value": [d.p_value for d in known]}
 
     def __repr__(self) -> str:
         return titled_text(self._title(), self._cells(), [f"Interval: {self._method()}.", self.verdict])
@@ -243,9 +241,9 @@ class Comparison:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote; the verdict is read off the differences anew."""
-        fields: dict[str, Any] = {name: documents.count() for name in _COUNTS}
+        fields: dict[str, Any] = dict.fromkeys(_COUNTS, documents.count())
         fields |= {"n": documents.count(1), "clusters": documents.optional(documents.count(1))}
-        fields |= {name: documents.optional(Difference.from_dict) for name in _METRICS}
+        fields |= dict.fromkeys(_METRICS, documents.optional(Difference.from_dict))
         fields["ecd"] = Difference.from_dict
         values = documents.read("comparison", document, fields, {"verdict": documents.words})
         values.pop("verdict", None)
@@ -349,33 +347,28 @@ _COUNTS = ("n", "clusters", "n_impossible_a", "n_impossible_b")
 _METRICS = ("ecd", "nll", "brier")
 
 
-def _verdict_words(c: Comparison) -> str:
-    words = _impossible_words(c)
-    ecd, nll = c.ecd, c.nll
+def _verdict_words(ecd: Difference, nll: Difference | None) -> str:
     lower, higher = ("b", "a") if ecd.interval.value > 0.0 else ("a", "b")
     over = (ecd.a if higher == "a" else ecd.b) > 0.0
-    side = "less over-confident" if over else "more under-confident"
+    less = f"is {'less over-confident' if over else 'more under-confident'} ({_values_of('ECD', ecd)})"
     if nll is None:
-        if not ecd.shown:
-            return f"{words}No difference in over-confidence is shown; without NLL nothing says which is better."
-        return f"{words}{lower} is {side} ({_values_of('ECD', ecd)}); without NLL nothing says which is better."
-    better = "b" if nll.interval.value > 0.0 else "a"
+        start = f"{lower} {less}" if ecd.shown else "No difference in over-confidence is shown"
+        return f"{start}; without NLL nothing says which is better."
+    better, values = "b" if nll.interval.value > 0.0 else "a", _values_of("NLL", nll)
     if not nll.shown and not ecd.shown:
-        return f"{words}No difference is shown, neither in NLL nor in over-confidence."
+        return "No difference is shown, neither in NLL nor in over-confidence."
     if not ecd.shown:
-        return f"{words}{better} has lower NLL ({_values_of('NLL', nll)}); no difference in over-confidence is shown."
+        return f"{better} has lower NLL ({values}); no difference in over-confidence is shown."
     if not nll.shown:
-        return f"{words}{lower} is {side} ({_values_of('ECD', ecd)}); no difference in NLL is shown."
+        return f"{lower} {less}; no difference in NLL is shown."
     if better == lower:
-        link = "and" if over else "though it"
-        return f"{words}{better} has lower NLL ({_values_of('NLL', nll)}) {link} is {side} ({_values_of('ECD', ecd)})."
-    link = " only because it says less:" if over else ":"
-    return f"{words}{lower} is {side} ({_values_of('ECD', ecd)}){link} its NLL is higher ({_values_of('NLL', nll)})."
+        return f"{better} has lower NLL ({values}) {'and' if over else 'though it'} {less}."
+    return f"{lower} {less}{' only because it says less:' if over else ':'} its NLL is higher ({values})."
 
 
-def _undecidable_words(differences: Mapping[str, Difference | None]) -> str:
+def _undecidable_words(c: Comparison) -> str:
     """Say where the rows cannot tell; nothing where they can."""
-    names = {name: d.interval for name, d in differences.items() if d is not None and not d.can_tell}
+    names = {name: d.interval for name, d in (("NLL", c.nll), ("ECD", c.ecd)) if d is not None and not d.can_tell}
     if not names:
         return ""
     sentence = f" These rows cannot tell the {' and the '.join(names)} of a from that of b"

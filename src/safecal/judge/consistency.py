@@ -6,35 +6,37 @@ overall test compares the means of runs.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack, final, get_args
 
 import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, steadied, steady, step_column
+from .._checks.arrays import same_labels
+from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, steadied, steady, step_keys
 from .._checks.message import fail
-from .._sums.splits import by_group
+from .._sums.splits import Plan, by_group
 from .._sums.summary import Summary
 from .._sums.sweep import tabulate
 from .._sums.table import Table
 from .._sums.table_views import arrow_stream, frame_of, key_columns
-from .._types import ArrayLike, BoolArray, FloatArray, Quantity
+from .._sums.tally import Tally
+from .._sums.tally_parts import Look
+from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Quantity
 from ..errors import FormError
 from ..families.predictions import Predictions
 from ..inference.results import Interval, TestResult
-from ..options import LimitOptions
+from ..options import LimitOptions, Limits
 from .display import Metric, evaluation_text, inference_rows, look_rows, number
 from .evaluation import Evaluation
-from .runs import evaluate_runs
-from .verdict import Verdict
+from .verdict import UNSAFE, Verdict
 
-__all__ = ["Consistency", "assess_consistency"]
+__all__ = ["Consistency", "assess_consistency", "evaluate_runs"]
 
-QUANTITIES = get_args(Quantity)
+_MOST_LOST = 0.05  # share of the rows beyond which those that are left cannot acquit
+_PARTS = 8  # of the steps: the first eighth to the last
 _BY_DESIGN = "Where runs differ in their steps by design, pass `expected=`, the number of rows there should be."
-_UNJUDGED = " are missing, and nothing above covers them"
 
 
 @final
@@ -58,10 +60,6 @@ class Consistency:
         Median excess of the runs at each step.
     expected : int
         How many rows there should be; those that are missing were lost.
-
-    See Also
-    --------
-    assess_consistency : Makes it.
 
     Examples
     --------
@@ -216,24 +214,20 @@ class Consistency:
         return evaluation_text(title, str(self.verdict), self._metrics(), [])
 
     def _metrics(self) -> list[Metric]:
-        level = f"{100 * self.evaluation.level:g} %"
         head = inference_rows(self.interval, self.temperature, self.test)
         above = 100.0 * self.share_above
-        below = 100.0 * (1.0 - self.share_inside) - above
-        inside = f"of {len(self.steps)} steps, {level} are expected; {above:.0f} % above, {abs(below):.0f} % below"
+        below = abs(100.0 * (1.0 - self.share_inside) - above)
+        inside = f"of {len(self.steps)} steps, {100 * self.evaluation.level:g} % are expected;"
         median = self.dimension + 2.0 * self.median_run
+        missing = " are missing, and nothing above covers them" if self.lost else ""
         return [
             head[0],
             ("median run", number(self.median_run, signed=True), "nat: half of the runs are above it"),
             (self.quantity, number(self.nees), f"{self.dimension} is consistent; median run {number(median)}"),
             *head[1:],
             *look_rows(self.verdict.looks),
-            ("in the band", f"{100.0 * self.share_inside:.0f} %", inside),
-            (
-                "lost",
-                f"{100.0 * self.share_lost:.1f} %",
-                f"{self.lost} of {self.expected} rows{_UNJUDGED if self.lost else ''}",
-            ),
+            ("in the band", f"{100.0 * self.share_inside:.0f} %", f"{inside} {above:.0f} % above, {below:.0f} % below"),
+            ("lost", f"{100.0 * self.share_lost:.1f} %", f"{self.lost} of {self.expected} rows{missing}"),
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -251,11 +245,10 @@ class Consistency:
             "evaluation": Evaluation.from_dict,
             "steps": Table.from_dict,
             "runs": Table.from_dict,
-            "step_medians": documents.list_of(documents.numbers),
+            "step_medians": lambda value: tuple(documents.list_of(documents.numbers)(value)),
             "expected": documents.count(1),
         }
         values = documents.read("consistency", document, fields)
-        values["step_medians"] = tuple(values["step_medians"])
         n, tables = values["evaluation"].n, (values["steps"], values["runs"])
         documents.every((
             (len(values["step_medians"]) == len(values["steps"]), "must have a median for each of its `steps`"),
@@ -342,15 +335,66 @@ def assess_consistency(
     if not isinstance(predictions, Predictions):
         hint = "build them with `safecal.gaussian(x_true, mean, cov=cov)`, or another family of states."
         raise fail(FormError, "predictions", "must be predictions", got=f"a {type(predictions).__name__}", hint=hint)
-    choice(quantity, "quantity", QUANTITIES)
+    choice(quantity, "quantity", get_args(Quantity))
     runs = run_column(run, predictions.n, predictions.outcome)
-    steps = step_column(step, predictions.n, predictions.outcome)
-    count = expected_rows(expected, runs, steps)
+    keys, steps = step_keys(step, predictions.n, predictions.outcome)
+    count = expected_rows(expected, runs, (steps, len(keys)))
     advice = _BY_DESIGN if expected is None else ""
     evaluation = evaluate_runs(predictions, run=run, step=step, expected=count, advice=advice, rng=rng, **limits)
-    splits = [by_group(predictions, {"step": step}), by_group(predictions, {"run": run})]
-    by_step, by_run = tabulate(predictions, splits, None)
+    by_step, by_run = tabulate(predictions, [by_group(predictions, by) for by in ({"step": step}, {"run": run})], None)
     excess = np.concatenate([scored.excess for scored in predictions.blocks()])
-    order = np.argsort(steps[0], kind="stable")
-    parts = np.split(excess[order], np.cumsum(np.bincount(steps[0]))[:-1])
+    parts = np.split(excess[np.argsort(steps, kind="stable")], np.cumsum(np.bincount(steps))[:-1])
     return Consistency(quantity, evaluation, by_step, by_run, tuple(float(np.median(p)) for p in parts), count)
+
+
+def evaluate_runs(
+    predictions: Predictions,
+    *,
+    run: ArrayLike,
+    step: ArrayLike,
+    expected: int,
+    advice: str = "",
+    rng: np.random.Generator | int | None = None,
+    **limits: Unpack[LimitOptions],
+) -> Evaluation:
+    """Evaluate rows of many runs, with runs as clusters.
+
+    Each eighth of the steps is judged as a group is. The evaluation has these groups where one of them is
+    over-confident beyond a limit, or suspected to be. Where too many of the ``expected`` rows are lost, nothing
+    acquits; ``advice`` is what else to say then.
+    """
+    checked = Limits(**limits)
+    same_labels(predictions.row_labels, cluster=run)
+    parts = {"steps": _parts(step, predictions)}
+    tally = Tally.of(predictions, Plan.of(predictions, "auto", None, "uniform"), by=parts, cluster=run)
+    missing = 1.0 - predictions.n / expected
+    if missing > _MOST_LOST:
+        rows = f"{100 * missing:.3g} % of the {expected} rows are missing"
+        tally = _left(tally, f"{rows}: what is dropped is rarely dropped by chance. {advice}".rstrip())
+    whole = Evaluation.of(_without_groups(tally), checked, rows=predictions, rng=rng)
+    if whole.verdict.decision == UNSAFE or not checked.everywhere:
+        return whole
+    by_parts = Evaluation.of(tally, checked, rows=predictions, rng=rng)
+    return by_parts if any(place.type == "group" for place in by_parts.verdict.where) else whole
+
+
+def _parts(step: ArrayLike, predictions: Predictions) -> AnyArray:
+    """Return for each row which part of the steps it belongs to: ``"20 to 24"``."""
+    keys, codes = step_keys(step, predictions.n, predictions.outcome)
+    names = np.empty(len(keys), dtype=object)
+    for steps in np.array_split(np.arange(len(keys)), min(_PARTS, len(keys))):
+        ends = (keys[k] for k in (steps[0], steps[-1]))
+        first, last = (f"{key:.10g}" if isinstance(key, float) else str(key) for key in ends)
+        names[steps] = first if first == last else f"{first} to {last}"
+    return np.asarray(names[codes])
+
+
+def _left(tally: Tally, why: str) -> Tally:
+    """Return sums that do not acquit, because of the rows that are missing."""
+    look = tally.look or Look("left", "in the rows that are left")
+    others = tuple(_left(other, why) for other in tally.others)
+    return replace(tally, look=replace(look, acquits=False, why=f"{look.why} {why}".lstrip()), others=others)
+
+
+def _without_groups(tally: Tally) -> Tally:
+    return replace(tally, groups=None, pairs=None, group_nodes=None, others=tuple(map(_without_groups, tally.others)))

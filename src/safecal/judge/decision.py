@@ -1,13 +1,14 @@
-"""The decision: one rule on average and in every place that can be seen.
+"""The decision: one rule on average and in every place that can be seen, and one for several looks at the same rows.
 
 In nats a rare mistake costs little: "one in a million" that happens once in a hundred loses about a tenth of a nat.
 And of several classes, faults cancel inside a row: the likeliest class is said too often, and the tail as well. So two
 more things are looked at, where nothing else is shown: the mistakes of each range, and how often the likeliest class is
-right. They have a fiftieth of the error that the level leaves, on top of the others.
+right. They have a fiftieth of the error that the level leaves, on top of the others. A rare class is never the
+likeliest, so mistakes do not show it: classes that happen far more often than announced are looked for by themselves.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,29 +17,24 @@ from scipy import special
 from .._sums.cells import Order
 from .._sums.summary import COLUMN, completed
 from .._sums.tally import Tally
-from .._sums.tally_parts import tallies_by_column
+from .._sums.tally_parts import Look, are_ends, decide, tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
 from ..inference.bounds import Mistakes, ratio_bounds
-from ..inference.bounds import clusters_needed as more_clusters_needed
 from ..inference.directions import judged_directions, shows_directions
 from ..inference.local import Local, Range
 from ..inference.results import Interval
+from ..inference.shifts import frequent_classes
 from ..inference.sum_bounds import firm_and_weak_bounds
 from ..options import Limits
 from ..slices.results import Slices
-from .groups import TooSmall, group_places, judge_groups
+from .groups import GroupVerdict, TooSmall, group_places, judge_groups
 from .places import Place, degree_of, range_ends
-from .rare_classes import class_places
-from .reasons import Findings, words_of
-from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Scale, Verdict, direction
+from .reasons import Findings, clusters_needed, joint_reason, rows_needed, words_of
+from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Verdict, Words, direction
 
 __all__ = [
-    "judge",
-    "range_places",
-    "ranges_beyond",
-    "rows_needed",
-    "slice_places",
-]
+    "deciding", "joint_group", "joint_verdict", "judge", "range_places", "ranges_beyond", "slice_places", "smaller_end",
+]  # fmt: skip
 
 _SAYS_NOTHING = 0.98  # of the largest possible entropy
 _ERROR, _SUSPECTED = 0.02, 0.4  # of what the level leaves to right and wrong: what firm bounds may miss, and weak ones
@@ -82,14 +78,12 @@ def judge(
         if slices is not None:
             beyond += slice_places(slices, limits)
         if on_average != UNSAFE and not any(place.shown for place in beyond):
-            beyond += _right_or_wrong_places(tally, local, limits)
-            if tally.class_sums is not None:
-                beyond += class_places(tally, ecd, limits)
+            beyond += _rare_places(tally, local, ecd, limits)
         if tally.cell_pairs is not None and not beyond:  # sums of clusters are coarse, and fine ranges can be suspected
             fine = Local.of(replace(tally, cell_pairs=None), limits.level, limits.min_share)
             beyond += range_places(fine, limits)
-        places = _shown_first(beyond)
-    decision: Decision = on_average
+        places = tuple(sorted(beyond, key=lambda place: not place.shown))
+    decision = on_average
     if on_average != UNSAFE and places:
         decision = UNSAFE if any(place.shown for place in places) else UNDETERMINED
     says_nothing = summary.mean_entropy >= _SAYS_NOTHING * tally.vague_entropy
@@ -107,7 +101,7 @@ def judge(
     undecided = on_average == decision == UNDETERMINED and not places
     hopeless = decision == UNDETERMINED and not places and bool(certain or too_sure or (far and on_average == SAFE))
     more_rows = rows_needed(summary.n, average) if undecided and not clustered and not hopeless else None
-    more_clusters = _clusters_needed(tally, average, limits) if undecided and clustered else None
+    more_clusters = clusters_needed(tally, average, limits) if undecided and clustered else None
     findings = Findings(
         tally=tally, limits=limits, average=average, local=local, slices=slices, decision=decision,
         on_average=on_average, places=places, other_groups=other_groups, too_small=too_small,
@@ -174,14 +168,14 @@ def _direction_places(tally: Tally, limits: Limits) -> list[Place]:
     """
     limit, beyond = limits.local_threshold, []
     for judged in judged_directions(tally, limits.level):
-        ecd, at_least, everywhere = judged.ecd, judged.at_least, judged.everywhere
-        shown, suspected = ecd.low > limit, at_least > 0.0 and ecd.value > limit
-        alike = everywhere > limits.threshold and not max(ecd.low, at_least) > everywhere
+        low, at_least, everywhere = judged.ecd.low, judged.at_least, judged.everywhere
+        shown, suspected = low > limit, at_least > 0.0 and judged.ecd.value > limit
+        alike = everywhere > limits.threshold and not max(low, at_least) > everywhere
         if (shown or suspected) and not alike:
-            beyond.append((shown, ecd.low, at_least, judged))
+            beyond.append((shown, low, at_least, judged))
     if not beyond:
         return []
-    shown, _, _, worst = max(beyond, key=lambda place: place[:3])
+    shown, *_, worst = max(beyond, key=lambda place: place[:3])
     return [Place(
         type="direction", name=worst.name, shown=shown, by="ecd", limit=limit, n=tally.n, share=1.0,
         predicted=math.nan, observed=math.nan, ecd=worst.ecd, seen=math.nan, announced=math.nan, on="spread",
@@ -234,12 +228,15 @@ def _range_place(r: Range, limit: float) -> Place:
     )  # fmt: skip
 
 
-def _right_or_wrong_places(tally: Tally, local: Local, limits: Limits) -> list[Place]:
-    """Return the range with far more mistakes than announced, and the likeliest class, where they are beyond limits."""
-    if tally.summary.sum_confidence is None or tally.summary.weight_impossible > 0.0:
+def _rare_places(tally: Tally, local: Local, ecd: Interval, limits: Limits) -> list[Place]:
+    """Return the range with far more mistakes than announced, the likeliest class and rare ones, if beyond limits."""
+    if tally.summary.weight_impossible > 0.0:
         return []
     firm = tally.clusters is None and not tally.weighted  # else the bounds are those of other rows, and prove nothing
-    return _of_mistakes(local, limits, firm) + _of_likeliest_class(tally, limits, firm)
+    places = []
+    if tally.summary.sum_confidence is not None:
+        places = _of_mistakes(local, limits, firm) + _of_likeliest_class(tally, limits, firm)
+    return places if tally.class_sums is None else places + _of_frequent_classes(tally, ecd, limits, firm)
 
 
 def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
@@ -264,23 +261,20 @@ def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
     worst = int(np.lexsort((bounds, degree))[-1])
     if not degree[worst]:
         return []
-    (r,) = local.some([int(places[worst])])
-    of_class = "" if r.label is None else f", class {r.label} predicted"
-    return [Place(
-        type="range", name=f"{r.on} {range_ends(r.low, r.high)}{of_class}", shown=bool(firm and degree[worst] == 2),
-        by="mistakes", limit=limit, n=r.n, share=r.share, predicted=r.predicted, observed=r.observed, ecd=r.ecd,
-        seen=float(made[worst]), announced=float(announced[worst]), on=r.on, low=r.low, high=r.high,
-    )]  # fmt: skip
+    (worst_range,) = local.some([int(places[worst])])
+    shown, seen_there, announced_there = bool(firm and degree[worst] == 2), made[worst], announced[worst]
+    place = _range_place(worst_range, limit)
+    return [replace(place, shown=shown, by="mistakes", seen=float(seen_there), announced=float(announced_there))]
 
 
 def _of_likeliest_class(tally: Tally, limits: Limits, firm: bool) -> list[Place]:
     """Return all rows as one place, if the likeliest of three or more classes is right less often than it says."""
     if tally.most_entropy < math.log(2.5):
         return []
-    orders = [order for order in tally.orders if order.label is None and order.on == "confidence"]
-    if not orders:
+    order = next((order for order in tally.orders if order.label is None and order.on == "confidence"), None)
+    if order is None:
         return []
-    (order,), level = orders, 1.0 - limits.level
+    level = 1.0 - limits.level
     sums = _two_outcomes(order)
     (value,) = sums[:, COLUMN["sum_excess"]] / sums[:, COLUMN["weight"]]
     if not value > limits.threshold:
@@ -302,9 +296,7 @@ def _two_outcomes(order: Order) -> FloatArray:
 
     A row that is less than half sure says that its likeliest class is wrong: it claims nothing, and has no excess.
     """
-    weight, confidence, correct = (
-        order.sums[:, COLUMN[f"{name}"]] for name in ("weight", "sum_confidence", "sum_correct")
-    )
+    weight, confidence, correct = (order.sums[:, COLUMN[name]] for name in ("weight", "sum_confidence", "sum_correct"))
     c = np.clip(confidence / weight, 2.0**-53, _MOST_SURE)
     odds = np.maximum(special.logit(c), 0.0)
     wrong = weight - correct
@@ -322,64 +314,75 @@ def _two_outcomes(order: Order) -> FloatArray:
     return completed({name: np.array([column.sum()]) for name, column in columns.items()})
 
 
-def _shown_first(places: Iterable[Place]) -> tuple[Place, ...]:
-    """Order places: those that are shown first."""
-    return tuple(sorted(places, key=lambda place: not place.shown))
+def _of_frequent_classes(tally: Tally, ecd: Interval, limits: Limits, firm: bool) -> list[Place]:
+    """Return classes that happen more often than the square of ``max_ratio`` allows, the worst first."""
+    weight, limit = tally.summary.weight, limits.max_ratio**2
+    return [
+        Place(
+            type="class", name=f"class {name}", shown=firm, by="mistakes", limit=limit, n=tally.n, share=1.0,
+            predicted=announced / weight, observed=seen / weight, ecd=ecd, seen=seen, announced=announced,
+            on="probability", low=math.nan, high=math.nan,
+        )
+        for name, announced, seen, _ in frequent_classes(tally, limit, limits.level)
+    ]  # fmt: skip
 
 
-def rows_needed(n: int, average: Average) -> int | None:
-    """Guess how many more rows would decide in 8 of 10 cases; None where no number can be told."""
-    t = average.temperature.interval.value
-    if not math.isnan(t) and not 0.0 < t < math.inf:
-        return None
-    over = [scale for scale in average.scales if scale.interval.value > scale.limit]
-    factors = [_times_the_rows(scale) for scale in over or average.scales]
-    factor = min(factors) if over else max(factors)  # one limit that is exceeded is enough
-    return max(math.ceil(n * (factor - 1.0)), 1) if factor < 1e6 else None
+def _looks(verdicts: Sequence[Verdict]) -> list[Look]:
+    return [verdict.look for verdict in verdicts if verdict.look is not None]
 
 
-def _times_the_rows(scale: Scale) -> float:
-    """Return how many times as many rows would decide; widths shrink with the square root of the number of rows.
+def deciding(verdicts: Sequence[Verdict]) -> int:
+    """Return the index of the look that decided: of several that condemn, one that does so on average says it best."""
+    decision, index = decide(_looks(verdicts), [verdict.decision for verdict in verdicts])
+    whole = [i for i, v in enumerate(verdicts) if v.look is not None and v.look.condemns and v.on_average == UNSAFE]
+    return whole[0] if decision == UNSAFE and whole else index
 
-    Estimates move while rows come: see `_spare_factor`.
+
+def joint_verdict(verdicts: Sequence[Verdict]) -> Verdict:
+    """Put the verdicts of all looks together; the first of them gives ECD, temperature and limits.
+
+    The reason names the look that decided, and the places are those of that look.
     """
-    if scale.beyond or scale.within:
-        return 1.0
-    ends = (scale.interval.value, scale.interval.low, scale.interval.high, scale.limit)
-    value, low, high, limit = map(_logarithm, ends) if scale.logarithmic else ends
-    room = abs(limit - value)
-    width = high - value if value <= limit else value - low
-    if not room > 0.0 or math.isinf(width):
-        return math.inf
-    return max(_spare_factor(scale.interval.level) * (width / room) ** 2, 1.0)
+    looks, main = _looks(verdicts), verdicts[0]
+    if not looks:
+        return main
+    decision, _ = decide(looks, [verdict.decision for verdict in verdicts])
+    on_average, _ = decide(looks, [verdict.on_average for verdict in verdicts])
+    decisive = verdicts[deciding(verdicts)]
+    is_open = decision == decisive.decision == UNDETERMINED
+    where = decisive.where if decision == UNSAFE else tuple(replace(place, shown=False) for place in decisive.where)
+
+    def words() -> Words:
+        # What a look shows that may not condemn is not shown, and needs no remedy.
+        diagnosis = None if decisive.decision == UNSAFE and decision != UNSAFE else decisive.diagnosis
+        return main.words.value._replace(reason=joint_reason(decision, verdicts, decisive), diagnosis=diagnosis)
+
+    return replace(
+        main, decision=decision, on_average=on_average, where=() if decision == SAFE else where,
+        rows_needed=decisive.rows_needed if is_open else None,
+        clusters_needed=decisive.clusters_needed if is_open else None,
+        words=Late(words), look=None, looks=tuple(verdicts),
+    )  # fmt: skip
 
 
-def _spare_factor(level: float) -> float:
-    """Return how many times as many rows decide in 8 of 10 cases as would if the estimate stayed where it is.
+def joint_group(looks: Sequence[Look], verdicts: Sequence[GroupVerdict]) -> GroupVerdict:
+    """Put the verdicts of all looks on one group together.
 
-    A bound is ``z`` standard errors away from the estimate, which itself moves by more than ``ndtri(0.8)`` of them
-    towards the limit in 2 of 10 cases.
+    The numbers are those of the look that decided; where two looks are the ends of a bound, ECD has the outer ends of
+    both. A place that a look shows counts as suspected where the look may not condemn.
     """
-    z = float(special.ndtri(0.5 + level / 2.0))
-    return ((z + float(special.ndtri(0.8))) / z) ** 2
+    decision, index = decide(looks, [verdict.decision for verdict in verdicts])
+    decisive = verdicts[index]
+    ecd = replace(verdicts[0].ecd, low=verdicts[1].ecd.low) if are_ends(looks) else decisive.ecd
+    place = decisive.place
+    if place is not None and decision != UNSAFE:
+        place = replace(place, shown=False)
+    return replace(decisive, decision=decision, place=place, ecd=ecd)
 
 
-def _logarithm(x: float) -> float:
-    return math.log(x) if 0.0 < x < math.inf else math.copysign(math.inf, x - 1.0)
+def smaller_end(verdicts: Sequence[Verdict]) -> Interval | None:
+    """Return the smaller end of ECD, where it is known between two bounds only; None where ECD is one number.
 
-
-def _clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:
-    """Guess how many more clusters would let the averages be called safe in 8 of 10 cases."""
-    ratio = math.inf if average.ratio is None else average.ratio.limit
-    alpha = 0.5 * (1.0 - limits.level)
-    more_clusters = more_clusters_needed(
-        tally,
-        threshold=average.ecd.limit,
-        max_temperature=average.temperature.limit,
-        alpha=alpha,
-        max_ratio=ratio,
-    )
-    if not more_clusters:
-        return None
-    assert tally.clusters is not None
-    return math.ceil(_spare_factor(limits.level) * (len(tally.clusters) + more_clusters)) - len(tally.clusters)
+    ``verdicts`` are those of the looks; the first is that of the larger end.
+    """
+    return verdicts[1].ecd if are_ends([verdict.look for verdict in verdicts]) else None

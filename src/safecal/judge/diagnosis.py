@@ -126,23 +126,16 @@ def _rounding(tally: Tally) -> Diagnosis:
     if only_labels(tally):
         fault, _, remedy = LABELS.partition(". ")
         return Diagnosis("rounding", f"all {tally.n} {fault}.", remedy)
-    rows, n = tally.n_certain, tally.n
-    decimals = ""
-    if tally.decimals:
-        decimals = " to 1 decimal" if tally.decimals == 1 else f" to {tally.decimals} decimals"
+    rows = f"{tally.n_certain} of {tally.n} rows give an outcome a probability of exactly 0"
+    decimals = f" to {tally.decimals} decimal{'' if tally.decimals == 1 else 's'}" if tally.decimals else ""
+    # None where a clip would judge another model.
+    clip = clip_for(round(math.exp(tally.most_entropy)), tally.decimals) if math.isfinite(tally.most_entropy) else None
+    smallest = "" if clip is None else f"; or else state the smallest probability you mean: `clip={clip}`"
     return Diagnosis(
         "rounding",
-        f"{rows} of {n} rows give an outcome a probability of exactly 0: probabilities seem to be rounded{decimals}.",
-        f"Pass `logits=`, or probabilities with all their digits{_smallest_probability(tally)}.",
+        f"{rows}: probabilities seem to be rounded{decimals}.",
+        f"Pass `logits=`, or probabilities with all their digits{smallest}.",
     )
-
-
-def _smallest_probability(tally: Tally) -> str:
-    """Say what to type where there are neither; nothing where that would judge another model."""
-    if not math.isfinite(tally.most_entropy):
-        return ""
-    clip = clip_for(round(math.exp(tally.most_entropy)), tally.decimals)
-    return "" if clip is None else f"; or else state the smallest probability you mean: `clip={clip}`"
 
 
 def _only_a_group(places: Sequence[Place], other_groups: tuple[float, float] | None) -> Diagnosis | None:
@@ -170,7 +163,7 @@ def _two_classes(tally: Tally, temperature: Interval, places: Sequence[Place]) -
     if explained.p_rest < _RARE and explained.rest > _LEFTOVER * explained.gain.get(explained.cause, 0.0):
         return _in_places(places)
     if explained.cause == "noise" and explained.noise <= _FEW:
-        return _mistakes(f"about {_percent(explained.noise)} of the outcomes look as if drawn at random")
+        return _noise(explained)
     if explained.cause == "shift" or (explained.cause == "both" and explained.gain["shift"] >= explained.gain["slope"]):
         return _shifted(tally, explained)
     if explained.cause == "none":
@@ -184,10 +177,9 @@ def _classes_or_states(tally: Tally, temperature: Interval, places: Sequence[Pla
     if tally.top is not None and len(tally.top.points().L):
         explained = explain(tally.top.points(), math.exp(-tally.vague_entropy))
         if explained.cause == "noise" and explained.noise <= _FEW and explained.gain["noise"] > explained.gain["both"]:
-            return _mistakes(f"about {_percent(explained.noise)} of the outcomes look as if drawn at random")
-        if explained.p_rest < _RARE and explained.rest > _LEFTOVER * max(
-            gain, explained.gain.get(explained.cause, 0.0)
-        ):
+            return _noise(explained)
+        most = max(gain, explained.gain.get(explained.cause, 0.0))
+        if explained.p_rest < _RARE and explained.rest > _LEFTOVER * most:
             return _in_places(places)
         uneven, worst = uneven_gain(tally)
         if max(uneven, gain_by_shifts(tally)) > max(gain, 2.0 * PRICE):
@@ -219,17 +211,12 @@ def _most_shifted(tally: Tally, number: int) -> str:
 def _biased(tally: Tally, axis: int) -> Diagnosis:
     """Say along which axis estimates are off to one side."""
     assert tally.axes is not None
-    distance = f"the truth lies {tally.axes.shift[axis]:+.2g} stated standard deviations from them on average."
-    evidence, remedy = (
-        distance,
-        "Wider error bars hide a bias and do not correct it: look for a wrong model, offset or unit.",
-    )
+    evidence = f"the truth lies {tally.axes.shift[axis]:+.2g} stated standard deviations from them on average."
+    hidden, where = "Wider error bars hide a bias and do not", ""
     if tally.dimension > 1:
-        evidence = f"on {axis_name(tally.class_names, axis)} {distance}"
-        remedy = (
-            "A larger covariance hides a bias and does not correct it: look for a wrong model, offset or unit on that"
-            " axis."
-        )
+        evidence = f"on {axis_name(tally.class_names, axis)} {evidence}"
+        hidden, where = "A larger covariance hides a bias and does not", " on that axis"
+    remedy = f"{hidden} correct it: look for a wrong model, offset or unit{where}."
     return Diagnosis("shifted", f"its estimates are off to one side: {evidence}", remedy)
 
 
@@ -248,11 +235,10 @@ def _stated_fault(tally: Tally) -> str:
     if not tally.others:  # seen by neighbours
         return "outcomes lie where it puts few draws." if s.ecd > 0.0 else ""
     factor = spread_times(s.ecd / tally.dimension)
-    if not math.isfinite(factor) or 1.0 / _ALIKE < factor < _ALIKE:
+    if not 0.0 < factor < math.inf or 1.0 / _ALIKE < factor < _ALIKE:
         return ""
-    if factor < 1.0:
-        return f"its spread is about {1.0 / factor:.3g} times too large." if factor > 0.0 else ""
-    return f"its spread is about {factor:.3g} times too small."
+    times, fault = (1.0 / factor, "too large") if factor < 1.0 else (factor, "too small")
+    return f"its spread is about {times:.3g} times {fault}."
 
 
 def _direction_fault(tally: Tally, places: Sequence[Place]) -> Diagnosis | None:
@@ -310,6 +296,10 @@ def _shifted(tally: Tally, explained: Explained) -> Diagnosis:
         f" a shift of {explained.shift:+.2g} in log-odds{slope}.",
         f"{_NOT_BY_TEMPERATURE} and a slope; {_BY_OTHERS}",
     )
+
+
+def _noise(explained: Explained) -> Diagnosis:
+    return _mistakes(f"about {_percent(explained.noise)} of the outcomes look as if drawn at random")
 
 
 def _mistakes(evidence: str) -> Diagnosis:

@@ -5,14 +5,16 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .._sums.causes import axis_name
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.table_views import SIDES
 from .._sums.tally import Tally
-from ..errors import visible
+from ..errors import shortened, visible
 from ..families.predictions import family_named
 from ..inference.bounds import Mistakes, mistakes_text
 from ..inference.cox import Cox
+from ..inference.forecasts import Forecast, Vector
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from .places import Place, place_rows
@@ -20,8 +22,9 @@ from .reliability import Reliability
 from .verdict import Verdict, direction
 
 __all__ = [
-    "Metric", "class_rows", "cox_rows", "ece_of", "empty_bins", "evaluation_text", "inference_rows", "kind_of",
-    "look_rows", "metric_rows", "number", "table_html", "table_text", "titled_html", "titled_text", "with_ends",
+    "Metric", "class_rows", "cox_rows", "ece_of", "ends_text", "evaluation_text", "forecast_rows", "inference_rows",
+    "kind_of", "look_rows", "metric_rows", "number", "table_html", "table_text", "titled_html", "titled_text",
+    "with_ends",
 ]  # fmt: skip
 
 Cells = list[list[str]]
@@ -32,7 +35,7 @@ _SUSPECTED = (
     "?  suspected: the estimate is beyond what is allowed, and its lower bound,",
     "   which the table shows, is not: more rows would tell",
 )
-_NAME = 24  # characters of a name
+_NAME, _AXIS = 24, 20  # characters of a name, and of that of an axis
 _WIDTH = 80  # columns of a terminal
 _MANY_LOOKS = 4
 
@@ -50,19 +53,21 @@ def number(value: float, *, signed: bool = False) -> str:
         return "N/A"
     if math.isinf(value):
         return "+inf" if value > 0 else "-inf"
-    if abs(value) >= 1e6:
-        return f"{value:+.3e}" if signed else f"{value:.3e}"
-    return (
-        f"{value:+.4f}" if signed and abs(value) >= 0.00005 else f"{abs(value) if abs(value) < 0.00005 else value:.4f}"
-    )
+    value = 0.0 if abs(value) < 0.00005 else value
+    form = "+" if signed and value else ""
+    return f"{value:{form}.3e}" if abs(value) >= 1e6 else f"{value:{form}.4f}"
+
+
+def ends_text(x: Interval, *, signed: bool = False) -> str:
+    """Write both ends of an interval."""
+    return f"{number(x.low, signed=signed)} to {number(x.high, signed=signed)}"
 
 
 def with_ends(x: Interval | float, signed: bool) -> str:
     """Return a metric, and its interval where it has one."""
     if not isinstance(x, Interval):
         return number(x, signed=signed)
-    ends = f"{number(x.low, signed=signed)} to {number(x.high, signed=signed)}"
-    return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends})")
+    return number(x.value, signed=signed) + ("" if math.isnan(x.value) else f" ({ends_text(x, signed=signed)})")
 
 
 def _row(
@@ -108,11 +113,11 @@ def table_text(table: Table) -> str:
     header, body, last = _table_cells(table)
     lines = _align([[_short(row[0]), *row[1:]] for row in [header, *body, last]])
     rule = "-" * len(lines[0])
-    note = empty_bins(table)
+    note = _empty_bins(table)
     return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1], *([note] if note else [])])
 
 
-def empty_bins(table: Table) -> str:
+def _empty_bins(table: Table) -> str:
     """Say how many bins hold no rows, and are not shown; nothing where all do."""
     if table.bins is None or (empty := int((table.n == 0).sum())) == 0:
         return ""
@@ -135,22 +140,13 @@ def _places_text(places: Sequence[Place], weight: float) -> list[str]:
     if not places:
         return []
     rows = place_rows(places[:_PLACES], weight)
-    wanted = {
-        "rows": "rows",
-        "it says": "it says",
-        "happens": "happens",
-        "ECD at least": "ECD from",
-        "allowed": "allowed",
-    }
-    names = [name for name in wanted if name in rows[0]]
+    names = [name for name in ("rows", "it says", "happens", "ECD at least", "allowed") if name in rows[0]]
+    heads = ["ECD from" if name == "ECD at least" else name for name in names]
     marks = [" ?" if cells["finding"] == "suspected" else "" for cells in rows]
-    rest = sum(2 + max(len(wanted[name]), *(len(cells[name]) for cells in rows)) for name in names)
-    room = min(_NAME, _WIDTH - 2 - rest)
-    body = [
-        [_short(cells["place"], room) + mark, *(cells[name] for name in names)]
-        for cells, mark in zip(rows, marks, strict=True)
-    ]
-    lines = _align([["where", *(wanted[name] for name in names)], *body])
+    numbers = [heads, *([cells[name] for name in names] for cells in rows)]
+    room = min(_NAME, _WIDTH - 2 - sum(2 + max(map(len, column)) for column in zip(*numbers, strict=True)))
+    labels = ["where", *(_short(cells["place"], room) + mark for cells, mark in zip(rows, marks, strict=True))]
+    lines = _align([[label, *row] for label, row in zip(labels, numbers, strict=True)])
     more = len(places) - _PLACES
     notes = [f"and in {more} more place{'' if more == 1 else 's'}"] if more > 0 else []
     if any(marks):
@@ -169,7 +165,7 @@ def table_html(table: Table) -> str:
     """Return a table as HTML; everything from the data is escaped."""
     header, body, last = _table_cells(table)
     rows = "".join(_html_row(row, "td") for row in body)
-    note = empty_bins(table)
+    note = _empty_bins(table)
     return (
         f"<table><caption>{_escaped('by ' + table.name)}</caption>"
         f"<thead>{_html_row(header, 'th')}</thead><tbody>{rows}</tbody>"
@@ -190,15 +186,11 @@ def inference_rows(
     at_most, larger = ("", "") if smaller_end is None else (" at most", ", with the larger ECD")
     ecd = ecd if smaller_end is None else replace(ecd, low=smaller_end.low)
     level = f"{100 * ecd.level:g} % interval"
-
-    def ends(interval: Interval, signed: bool) -> str:
-        low, high = (number(end, signed=signed) for end in (interval.low, interval.high))
-        return f"{level} {low} to {high}"
-
-    between = "" if math.isinf(ecd.value) else f", {ends(ecd, True)}"
+    between = "" if math.isinf(ecd.value) else f", {level} {ends_text(ecd, signed=True)}"
     rows = [("ECD", number(ecd.value, signed=True), f"nat{at_most}{between}: {direction(ecd)}")]
     if not math.isnan(temperature.value):
-        rows.append(("temperature", number(temperature.value), f"{ends(temperature, False)}; 1 is calibrated"))
+        meaning = f"{level} {ends_text(temperature)}; 1 is calibrated"
+        rows.append(("temperature", number(temperature.value), meaning))
     if mistakes is not None:
         made, announced, ratio = mistakes_text(mistakes.seen), mistakes_text(mistakes.announced), mistakes.ratio
         times = f": {ratio.value:.3g} times, {ratio.low:.3g} to {ratio.high:.3g} at {100 * ratio.level:g} %"
@@ -240,8 +232,7 @@ def cox_rows(cox: Cox | None) -> list[Metric]:
     rows = []
     for name, interval, calibrated in (("shift", cox.shift, 0), ("slope", cox.slope, 1)):
         signed = name == "shift"
-        low, high = (number(end, signed=signed) for end in (interval.low, interval.high))
-        ends = f"{100 * interval.level:g} % interval {low} to {high}; "
+        ends = f"{100 * interval.level:g} % interval {ends_text(interval, signed=signed)}; "
         known = ends if math.isfinite(interval.low) else ""
         rows.append((name, number(interval.value, signed=signed), f"{known}{calibrated} is calibrated"))
     return rows
@@ -266,9 +257,91 @@ def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
         look, ecd = verdict.look, verdict.ecd
         assert look is not None
         may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
-        ends = f"{number(ecd.low, signed=True)} to {number(ecd.high, signed=True)}"
-        rows.append((look.name, number(ecd.value, signed=True), f"nat, {ends}: by itself {verdict.decision}{may}"))
+        meaning = f"nat, {ends_text(ecd, signed=True)}: by itself {verdict.decision}{may}"
+        rows.append((look.name, number(ecd.value, signed=True), meaning))
     return rows
+
+
+def forecast_rows(forecast: Forecast) -> list[Metric]:
+    """Return what forecasters look at, of forecasts of a number or of a vector."""
+    held = {round(100 * c.level): c for c in forecast.coverage}
+    ninety = held.pop(90)
+    share, fifty = ninety.share, held.pop(50).share
+    known = f"{share.low:.3f} to {share.high:.3f}" if share.low > 0.0 or share.high < 1.0 else "no interval"
+    regions = "intervals of 90 %"
+    if forecast.vector is not None or forecast.axes:
+        regions = "ellipsoids of 90 %" + (" of the draws" if forecast.vector is None else "")
+    said = forecast.said.replace("its standard deviations are", "standard deviations")
+    spread = ("spread", number(forecast.spread.value), said)
+    coverage = ("coverage", number(share.value), f"of {regions}, {known}")
+    half = ("at 50 %", number(fifty.value), ", ".join(f"{c.share.value:.3f} at {level} %" for level, c in held.items()))
+    if forecast.vector is not None:
+        return [spread, *_vector_rows(forecast.vector), coverage, half]
+    if forecast.axes:
+        return [spread, *_axis_rows(forecast.axes), coverage, half]
+    bias = f", {ends_text(forecast.bias, signed=True)}" if math.isfinite(forecast.bias.low) else ""
+    width, score = f"intervals of 90 %: {ninety.width:.3g}", f"interval score of 90 %: {ninety.score:.4g}"
+    return [
+        spread,
+        coverage,
+        half,
+        ("bias", number(forecast.bias.value, signed=True), f"outcome less forecast, over spread{bias}"),
+        ("sharpness", _four_digits(forecast.sharpness), f"mean standard deviation; {width}"),
+        ("CRPS", _four_digits(forecast.crps), f"smaller is better; {score}"),
+    ]
+
+
+def _vector_rows(vector: Vector) -> list[Metric]:
+    """Return the axis that is farthest off, and what else is shown of directions, correlations and bias."""
+    named = [shortened(axis_name(vector.names, k), _AXIS) for k in range(len(vector.spread))]
+    rows = [_worst_axis(vector.spread, named)]
+    for name, extreme, shown in (
+        ("widest", vector.largest, vector.largest.factor.low > 1.0),
+        ("narrowest", vector.smallest, vector.smallest.factor.high < 1.0),
+    ):
+        if shown:
+            rows.append((name, number(extreme.factor.value), f"{_in_brackets(extreme.factor)} along {extreme}"))
+    if (pair := vector.farthest) is not None:
+        axes = " and ".join(named[k] if vector.names else str(k) for k in pair.axes)
+        meaning = f"of {'' if vector.names else 'axes '}{axes} {_in_brackets(pair.seen)}; {pair.stated:+.2f} is stated"
+        rows.append(("correlation", number(pair.seen.value, signed=True), meaning))
+    return rows + _bias_rows(vector.bias, named, "")
+
+
+def _axis_rows(axes: Sequence[Forecast]) -> list[Metric]:
+    """Return the axis that is farthest off, a bias that is shown, and the score of each of a few axes."""
+    named = [f"axis {k}" for k in range(len(axes))]
+    other_axes = [f"{axis.crps:.4g} along {name}" for axis, name in zip(axes, named, strict=True)][1:5]
+    scores = ", ".join([f"along {named[0]}", *other_axes, *(["..."] if len(axes) > 5 else [])])
+    return [
+        _worst_axis([axis.spread for axis in axes], named),
+        *_bias_rows([axis.bias for axis in axes], named, ", over spread"),
+        ("CRPS", _four_digits(axes[0].crps), f"{scores}; smaller is better"),
+    ]
+
+
+def _worst_axis(spread: Sequence[Interval], named: Sequence[str]) -> Metric:
+    worst, least = max(range(len(spread)), key=lambda k: spread[k].value), min(x.value for x in spread)
+    meaning = f"along {named[worst]} {_in_brackets(spread[worst])}, the most; least {least:.3g}"
+    return "by axis", number(spread[worst].value), meaning
+
+
+def _bias_rows(bias: Sequence[Interval], named: Sequence[str], unit: str) -> list[Metric]:
+    """Return the largest bias, where one is shown."""
+    off = max(range(len(bias)), key=lambda k: abs(bias[k].value))
+    if not (bias[off].low > 0.0 or bias[off].high < 0.0):
+        return []
+    meaning = f"along {named[off]} {_in_brackets(bias[off])}: outcome less forecast{unit}"
+    return [("bias", number(bias[off].value, signed=True), meaning)]
+
+
+def _four_digits(value: float) -> str:
+    """Return a number in units of the outcome, which may be of any size."""
+    return f"{value:.4g}"
+
+
+def _in_brackets(x: Interval) -> str:
+    return f"({x.low:.3g} to {x.high:.3g})" if math.isfinite(x.high) else "(no interval)"
 
 
 def evaluation_text(

@@ -1,39 +1,41 @@
 """Everything about one set of predictions, and what follows from it."""
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, final
 
 import numpy as np
 
 from .. import documents
-from .._checks.columns import choice, spelled, steadied
+from .._checks.arrays import same_labels
+from .._checks.columns import choice, spelled, steadied, steady
 from .._checks.message import fail
+from .._sums.splits import Bins, Plan
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import ArrayLike
+from .._types import ArrayLike, BinOn, By, Strategy
 from ..errors import OptionError, TruthError
 from ..families.predictions import Predictions
-from ..files import schema
 from ..inference.bounds import Bounds, Mistakes
 from ..inference.calibration import calibration_test, generator, tally_test
 from ..inference.local import Local
 from ..inference.results import Interval, TestResult
 from ..options import LimitOptions, Limits
+from ..slices import find_slices
 from ..slices.results import Slices
-from .decision import judge
+from .decision import deciding, joint_group, joint_verdict, judge, smaller_end
 from .display import evaluation_text
 from .groups import GroupVerdict, group_verdict
-from .joint_verdicts import deciding, joint_group, joint_verdict, smaller_end
-from .readings import DERIVED, FIELDS, METRICS, PARTS, Readings, check
-from .reliability import Reliability, assess_reliability, tells_reliability
+from .readings import DERIVED, FIELDS, Readings, check
+from .reliability import Reliability, tells_reliability
+from .row_reliability import assess_reliability
 from .verdict import Verdict
 
 if TYPE_CHECKING:
     from ..maps.result import Recalibration
 
-__all__ = ["Evaluation"]
+__all__ = ["Evaluation", "evaluate_predictions"]
 
 _FEW = 64  # rows of more than two classes whose test is left to the rows, where they are at hand
 
@@ -136,16 +138,12 @@ class Evaluation(Readings):
         interval, temperature = bounds.interval(limits.level), bounds.temperature(limits.level)
         drawn, tested = None, None
         if rows is not None and rows.discrete and (tally.weighted or tally.points is None):  # else sums tell all
-            drawn_from_rows = not tells_reliability(tally) and tally.bins is not None and tally.bins.bins is not None
-            tested_by_rows = tally.clusters is None and tally.points is None and tally.n <= _FEW
-            source = generator(rng) if drawn_from_rows or tested_by_rows else None
-            if drawn_from_rows and tally.bins is not None and tally.bins.bins is not None:
-                on = choice(tally.bins.name, "bin_on", rows.bin_choices)
-                drawn = assess_reliability(
-                    rows, bins=tally.bins.bins, bin_on=on, sample_weight=sample_weight, rng=source
-                )
-            if tested_by_rows:
-                tested = calibration_test(rows, sample_weight=sample_weight, rng=source)
+            bins = tally.bins
+            if not tells_reliability(tally) and bins is not None and bins.bins is not None:
+                on, rng = choice(bins.name, "bin_on", rows.bin_choices), generator(rng)
+                drawn = assess_reliability(rows, bins=bins.bins, bin_on=on, sample_weight=sample_weight, rng=rng)
+            if tally.clusters is None and tally.points is None and tally.n <= _FEW:
+                tested = calibration_test(rows, sample_weight=sample_weight, rng=rng)
                 tested = None if tested == tally_test(tally, bounds.law) else tested
         mistakes = Mistakes.of(tally, limits.level)
         local = Local.of(tally, limits.level, limits.min_share)
@@ -165,10 +163,7 @@ class Evaluation(Readings):
     @property
     def looks(self) -> tuple[Self, ...]:
         """Evaluations by other looks at the same rows, where there are several; `verdict` is that of all of them."""
-        looks: tuple[Self, ...] = self._cached(
-            "looks", lambda: tuple(type(self).of(other, self.limits) for other in self.tally.others)
-        )
-        return looks
+        return self._cached("looks", lambda: tuple(type(self).of(other, self.limits) for other in self.tally.others))
 
     @property
     def deciding(self) -> Self:
@@ -233,13 +228,13 @@ class Evaluation(Readings):
         >>> result.group_verdict("b").decision  # three rows prove nothing
         'UNDETERMINED'
         """
-        if self.groups is None:
+        groups = self.tally.groups
+        if groups is None:
             raise fail(OptionError, "key", "must name a group; there are none", hint="evaluate with `by=` a column.")
-        if key not in self.groups.keys:
-            keys = ", ".join(map(repr, self.groups.keys[:5])) + (", ..." if len(self.groups) > 5 else "")
+        if key not in groups.keys:
+            keys = ", ".join(map(repr, groups.keys[:5])) + (", ..." if len(groups) > 5 else "")
             raise fail(OptionError, "key", f"must be one of the groups: {keys}", got=repr(key))
-        verdict: GroupVerdict = self._cached(("group", key), lambda: self._joint_group_verdict(key))
-        return verdict
+        return self._cached(("group", key), lambda: self._joint_group_verdict(key))
 
     def _joint_group_verdict(self, key: Hashable) -> GroupVerdict:
         tallies = (self.tally, *self.tally.others)
@@ -255,19 +250,16 @@ class Evaluation(Readings):
 
     def __repr__(self) -> str:
         v = self.verdict
+        remedy = "" if v.diagnosis is None else v.diagnosis.remedy
         text = evaluation_text(
-            self._title(), str(v), self._metrics(), self._tables(), v.where, self.summary.weight, self._remedy(),
-            self.notes,
-        )  # fmt: skip
+            self._title(), str(v), self._metrics(), self._tables(), v.where, self.summary.weight, remedy, self.notes
+        )
         return text if self.slices is None else f"{text}\n\n{self.slices!r}"
 
     def _repr_html_(self) -> str:
         from ..html.notebook import evaluation_html
 
         return evaluation_html(self, self._title(), self._metrics(), self._tables())
-
-    def _remedy(self) -> str:
-        return "" if self.verdict.diagnosis is None else self.verdict.diagnosis.remedy
 
     def _tables(self) -> list[Table]:
         groups = None if self.groups is None else self.groups.worst_first()
@@ -319,31 +311,6 @@ class Evaluation(Readings):
 
         write_report(self, path, title=title, fix=fix)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return a JSON document: the sums, and the metrics they give.
-
-        Returns
-        -------
-        dict
-            It follows `json_schema`. An infinite metric is written as ``"inf"``, an absent one as None.
-        """
-        content: dict[str, Any] = {
-            "family": self.family,
-            "n": self.n,
-            "metrics": {name: documents.number(getattr(self, name)) for name in METRICS},
-            "limits": self.limits.to_dict(),
-        }
-        for name in PARTS:
-            part = getattr(self, name)
-            content[name] = None if part is None else part.to_dict()
-        if self.slices is not None:
-            content["slices"] = self.slices.to_dict()
-        content["cox"] = None if self.cox is None else self.cox.to_dict()
-        content["class_shifts"] = None if self.class_shifts is None else self.class_shifts.to_dict()
-        if self.forecast is not None:
-            content["forecast"] = self.forecast.to_dict()
-        return documents.document("evaluation", content)
-
     @classmethod
     @np.errstate(all="ignore")
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -375,13 +342,32 @@ class Evaluation(Readings):
         check(evaluation, derived)
         return evaluation
 
-    @staticmethod
-    def json_schema() -> dict[str, Any]:
-        """Return the JSON Schema of the documents that `to_dict` writes.
 
-        Returns
-        -------
-        dict
-            A schema of draft 2020-12.
-        """
-        return schema("evaluation-2")
+@steady
+@spelled(LimitOptions)
+def evaluate_predictions(
+    predictions: Predictions,
+    *,
+    bins: int | Bins | Literal["auto"] | None = "auto",
+    bin_on: BinOn | None = None,
+    strategy: Strategy = "uniform",
+    by: By | None = None,
+    cluster: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    features: Any = None,
+    rng: np.random.Generator | int | None = None,
+    progress: Callable[[float], None] | None = None,
+    **limits: Unpack[LimitOptions],
+) -> Evaluation:
+    """Evaluate predictions of any family; ``"auto"`` is ten bins for classifiers, none for states and densities."""
+    checked = Limits(**limits)
+    same_labels(predictions.row_labels, sample_weight=sample_weight, by=by, cluster=cluster)
+    plan = Plan.of(predictions, bins, bin_on, strategy)
+    tally = Tally.of(predictions, plan, sample_weight=sample_weight, by=by, cluster=cluster)
+    slices = None
+    if features is not None:
+        slices = find_slices(
+            predictions, features, cluster=cluster, sample_weight=sample_weight, level=checked.level, rng=rng,
+            progress=progress,
+        )  # fmt: skip
+    return Evaluation.of(tally, checked, rows=predictions, sample_weight=sample_weight, slices=slices, rng=rng)

@@ -26,8 +26,7 @@ from .places import Place, degree_of, in_sentence
 
 __all__ = [
     "GroupVerdict", "JudgedGroups", "TooSmall", "group_places", "group_verdict", "groups_are_unbounded",
-    "judge_groups",
-    "temperature_is_missing",
+    "judge_groups", "temperature_is_missing",
 ]  # fmt: skip
 
 _SCALES = ("ecd", "temperature", "mistakes")  # ways in which a group may be beyond its limits
@@ -119,17 +118,16 @@ def judge_groups(groups: Table, limits: Limits, tally: Tally, parts: int | None 
         bounds.ratio_low, (bounds.ratio_low > 1.0) | unbounded, ratio, np.full(len(groups), limits.max_ratio)
     )
     degree = np.maximum(np.maximum(by_ecd, by_temperature), by_mistakes)
-    evenness, beyond = None, groups.ecd > limit
+    uneven, beyond = False, groups.ecd > limit
     if groups is tally.groups and not degree.any() and beyond.any():
         evenness = GroupEvenness.of(tally)
-    uneven = evenness is not None and evenness.p_value < 1.0 - limits.level
-    if evenness is not None and uneven:
-        degree = by_ecd = evenness.standing_out(beyond, limits.level).astype(np.intp)
+        uneven = evenness is not None and evenness.p_value < 1.0 - limits.level
+        if evenness is not None and uneven:
+            degree = by_ecd = evenness.standing_out(beyond, limits.level).astype(np.intp)
     return JudgedGroups(
         low=bounds.low, high=bounds.high, limit=limit, level=1.0 - 2.0 * alpha, seen=seen, announced=announced,
         ratio_low=bounds.ratio_low, ratio_high=bounds.ratio_high, hot=hot, temperatures=temperatures, by_ecd=by_ecd,
-        by_temperature=by_temperature, by_mistakes=by_mistakes, degree=degree, within=within,
-        uneven=uneven,
+        by_temperature=by_temperature, by_mistakes=by_mistakes, degree=degree, within=within, uneven=uneven,
     )  # fmt: skip
 
 
@@ -157,7 +155,11 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
     if tally.clusters is None:
         seen, announced = mistakes_by_key(sums)
         heaviest = heaviest_weight(tally) if tally.weighted else 1.0
-        ratios = ratio_bounds(seen, _squared_weights(groups, tally, seen, heaviest), announced, alpha, heaviest)
+        squared = seen * heaviest  # as if every mistake weighed as much: never too narrow
+        if tally.weighted and tally.group_nodes is not None:
+            known = tally.group_nodes.of(groups.keys).squared_mistakes
+            squared = squared if known is None else known
+        ratios = ratio_bounds(seen, squared, announced, alpha, heaviest)
         return _Bounds(*firm_and_weak_bounds(sums, alpha, weaker), *ratios)
     unknown = np.full(len(groups), math.inf)
     if tally.pairs is None:
@@ -174,14 +176,6 @@ def _bounds(groups: Table, tally: Tally, alpha: float) -> _Bounds:
     return _Bounds(low, high, at_least, np.nan_to_num(ratio_low, nan=0.0), ratio_high)
 
 
-def _squared_weights(groups: Table, tally: Tally, seen: FloatArray, heaviest: float) -> FloatArray:
-    """Return the sum of the squared weights of the mistakes of each group."""
-    if not tally.weighted:
-        return seen
-    known = None if tally.group_nodes is None else tally.group_nodes.of(groups.keys).squared_mistakes
-    return seen * heaviest if known is None else known  # as if every mistake weighed as much: never too narrow
-
-
 def group_places(groups: Table, judged: JudgedGroups, limits: Limits, tally: Tally) -> list[Place]:
     """Return the groups that are over-confident beyond a limit, or suspected to be; the worst first."""
     n, predicted, observed, ecd = groups.n, groups.predicted, groups.observed, groups.ecd
@@ -192,27 +186,17 @@ def group_places(groups: Table, judged: JudgedGroups, limits: Limits, tally: Tal
     hot = [k for k in by if by[k] == "temperature"]
     temperatures = dict(zip(hot, judged.temperature(np.array(hot, dtype=np.intp)), strict=True)) if hot else {}
     allowed = {"temperature": limits.max_temperature, "mistakes": limits.max_ratio}
+    on = "confidence" if groups.top_label else "probability"
     return [
         Place(
-            type="group",
-            name=_name(groups, k),
-            shown=bool(judged.degree[k] == 2),
-            by=scale,
-            limit=allowed.get(scale, float(judged.limit[k])),
-            n=int(n[k]),
-            share=float(share[k]),
-            predicted=float(predicted[k]),
-            observed=float(observed[k]),
-            ecd=judged.interval(float(ecd[k]), k),
-            seen=float(judged.seen[k]),
-            announced=float(judged.announced[k]),
-            on="confidence" if groups.top_label else "probability",
-            low=math.nan,
-            high=math.nan,
+            type="group", name=_name(groups, k), shown=bool(judged.degree[k] == 2), by=scale,
+            limit=allowed.get(scale, float(judged.limit[k])), n=int(n[k]), share=float(share[k]),
+            predicted=float(predicted[k]), observed=float(observed[k]), ecd=judged.interval(float(ecd[k]), k),
+            seen=float(judged.seen[k]), announced=float(judged.announced[k]), on=on, low=math.nan, high=math.nan,
             temperature=temperatures.get(k),
         )
         for k, scale in by.items()
-    ]
+    ]  # fmt: skip
 
 
 def _name(groups: Table, k: int) -> str:
@@ -369,14 +353,10 @@ def group_verdict(tally: Tally, limits: Limits, key: Hashable) -> GroupVerdict:
     safe = bool(judged.within[0]) and not places and known and not tally.n_certain
     decision: Decision = "UNSAFE" if places and places[0].shown else "SAFE" if safe else "UNDETERMINED"
     return GroupVerdict(
-        name=_name(group, 0),
-        decision=decision,
-        n=int(group.n[0]),
-        place=places[0] if places else None,
-        ecd=judged.interval(float(group.ecd[0]), 0),
-        temperature=judged.temperature(np.array([0]))[0],
+        name=_name(group, 0), decision=decision, n=int(group.n[0]), place=places[0] if places else None,
+        ecd=judged.interval(float(group.ecd[0]), 0), temperature=judged.temperature(np.array([0]))[0],
         ratio=judged.ratio(0),
-    )
+    )  # fmt: skip
 
 
 def temperature_is_missing(tally: Tally) -> bool:

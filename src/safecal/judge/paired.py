@@ -122,13 +122,12 @@ def compare(
     codes, size = (None, None) if cluster is None else clusters(cluster, a.n, a.outcome)
     w = np.ones(a.n) if weight is None else np.asarray(weight, dtype=np.float64)
     rows, laws = _columns(a, b), rows_of_law(a, b)
-    bad_a, bad_b = (np.isposinf(rows["excess"][j]) & (w > 0.0) for j in (0, 1))
-    differences: dict[str, Difference | None] = {}
-    for name in ("excess", "surprisal", "brier"):
-        differences[name] = _difference(*rows[name], w, codes, level, laws.get(name)) if name in rows else None
-    ecd, impossible = differences["excess"], (int(bad_a.sum()), int(bad_b.sum()))
+    impossible_a, impossible_b = (int((np.isposinf(x) & (w > 0.0)).sum()) for x in rows["excess"])
+    ecd, *others = (
+        _difference(*rows[name], w, codes, level, laws.get(name)) if name in rows else None for name in _NAMES
+    )
     assert ecd is not None
-    return Comparison(a.n, size, *impossible, ecd, differences["surprisal"], differences["brier"])
+    return Comparison(a.n, size, impossible_a, impossible_b, ecd, *others)
 
 
 def _side_by_side(
@@ -138,20 +137,20 @@ def _side_by_side(
         if value is not None:
             hint = "pass it to `evaluate`, or compare predictions."
             raise fail(OptionError, name, "belongs to rows", got="two evaluations, which hold no rows", hint=hint)
-    both = (a, b)
-    compared = {ece_of(e.bins) for e in both if e.bins is not None}  # two that differ cannot stand side by side
-    pairs: dict[str, tuple[Interval | float, ...]] = {
-        "ECD": tuple(e.interval for e in both),
-        "temperature": tuple(e.temperature for e in both),
-        "mistakes": tuple(math.nan if e.mistakes is None else e.mistakes.ratio for e in both),
+    compared = {ece_of(e.bins) for e in (a, b) if e.bins is not None}  # two that differ cannot stand side by side
+    ratios = [math.nan if e.mistakes is None else e.mistakes.ratio for e in (a, b)]
+    pairs: dict[str, tuple[Interval | float, Interval | float]] = {
+        "ECD": (a.interval, b.interval),
+        "temperature": (a.temperature, b.temperature),
+        "mistakes": (ratios[0], ratios[1]),
         "NLL": (a.nll, b.nll),
         **({f"ECE ({', '.join(compared)})": (a.ece, b.ece)} if len(compared) == 1 else {}),
         "Brier": (a.brier, b.brier),
     }
     metrics = {
-        name: (x, y)
-        for name, (x, y) in pairs.items()
-        if not all(math.isnan(v.value if isinstance(v, Interval) else v) for v in (x, y))
+        name: pair
+        for name, pair in pairs.items()
+        if not all(math.isnan(x.value if isinstance(x, Interval) else x) for x in pair)
     }
     levels = (a.interval.level, b.interval.level)
     return SideBySide((a.n, b.n), (a.verdict.decision, b.verdict.decision), levels, metrics)
@@ -174,7 +173,7 @@ def _columns(a: Predictions, b: Predictions) -> dict[str, tuple[FloatArray, Floa
     """Return the columns that both have, of both."""
     parts: dict[str, list[tuple[FloatArray, FloatArray]]] = {}
     for block_a, block_b in zip(a.blocks(), b.blocks(), strict=True):
-        for name in ("excess", "surprisal", "brier"):
+        for name in _NAMES:
             x, y = getattr(block_a, name), getattr(block_b, name)
             if x is not None and y is not None:
                 parts.setdefault(name, []).append((x, y))
@@ -250,11 +249,9 @@ def _equal_models(
     """Hold a difference against what equal models do by chance; None where no row could have gone either way."""
     if not law.variance.any():
         return None
-    chance = equality(law, share, d, codes)
-    upper, lower = pearson3(value, chance.variance, chance.third)
-    tail = 0.5 * (1.0 - level)
-    high = pearson3_quantile(1.0 - tail, chance.variance, chance.third)
-    low = pearson3_quantile(tail, chance.variance, chance.third)
+    chance, tail = equality(law, share, d, codes), 0.5 * (1.0 - level)
+    upper, lower = pearson3(value, *chance)
+    low, high = (pearson3_quantile(probability, *chance) for probability in (tail, 1.0 - tail))
     method = "what equal models do by chance"
     certain = int(law.certain.sum())
     if certain:

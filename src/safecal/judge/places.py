@@ -13,10 +13,7 @@ from ..errors import visible
 from ..inference.bounds import mistakes_text
 from ..inference.results import Interval
 
-__all__ = [
-    "Place", "brief_range", "degree_of", "in_percent", "in_sentence", "place_rows", "range_ends",
-    "spread_times",
-]  # fmt: skip
+__all__ = ["Place", "brief_range", "degree_of", "in_sentence", "place_rows", "range_ends", "spread_times"]
 
 _COLUMNS = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # of a table
 _NUMBERS = ("share", "predicted", "observed", "limit", "seen", "announced", "low", "high")
@@ -106,7 +103,7 @@ class Place:
         return brief_range(self.on, of_class or None, self.low, self.high)
 
     def __str__(self) -> str:
-        return f"{self.where} ({self._rows}; {self._bound})"
+        return f"{self.where} ({self.n} row{'' if self.n == 1 else 's'}; {self._bound})"
 
     @property
     def where(self) -> str:
@@ -129,17 +126,13 @@ class Place:
         if math.isnan(self.predicted) or self.on in _LENGTHS:
             return f"in {self.label} outcomes lie farther out than it says"
         if self.type != "range":
-            start = f"in {self.label}" if self.type == "group" else f"where {self.label}"
+            start = f"{'in' if self.type == 'group' else 'where'} {self.label}"
             return f"{start} it {'is' if self.shown else 'may be'} over-confident"
-        stated, cases = _stated(self.on, self.low, self.high), in_percent(self.observed)
+        stated, cases = _stated(self.on, self.low, self.high), _in_percent(self.observed)
         if self.on == "probability":
             return f"where it {stated}, it happens in {cases} of the cases"
         of_class = self.name.partition(", ")[2]
         return f"where it is {stated}{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
-
-    @property
-    def _rows(self) -> str:
-        return f"{self.n} row{'' if self.n == 1 else 's'}"
 
     @property
     def _bound(self) -> str:
@@ -228,7 +221,7 @@ def in_sentence(name: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def in_percent(share: float) -> str:
+def _in_percent(share: float) -> str:
     """Write a share so that neither 0 nor 100 % is written for what is not."""
     percent = 100.0 * share
     digits = 0 if 0.95 <= percent <= 99.05 or percent in (0.0, 100.0) else 2

@@ -24,6 +24,7 @@ from ..inference.points import PointsLaw
 from ..inference.ranges import SHOWN, cuts, dimensions
 from ..options import LimitOptions, Limits
 from .evaluation import Evaluation
+from .reasons import rounded
 
 __all__ = ["RowsNeeded", "rows_needed"]
 
@@ -69,12 +70,10 @@ class RowsNeeded:
 
     def __str__(self) -> str:
         average = "no number of rows is enough" if self.on_average is None else f"{self.on_average} rows"
-        lines = [f"On average: {average}, to call it SAFE if it is calibrated. The example has {self.n}."]
+        text = f"On average: {average}, to call it SAFE if it is calibrated. The example has {self.n}.\n"
         if self.in_places is not None:
-            rows = f"{self.in_places} rows"
-            lines.append(f"In places: {rows}, to find a range that is over-confident by twice its limit.")
-        start = "Each with" if len(lines) > 1 else "With"
-        return "\n".join([*lines, f"{start} a probability of {100.0 * self.power:g} %."])
+            text += f"In places: {self.in_places} rows, to find a range that is over-confident by twice its limit.\n"
+        return f"{text}{'With' if self.in_places is None else 'Each with'} a probability of {100.0 * self.power:g} %."
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document."""
@@ -128,12 +127,9 @@ def rows_needed(
     if tally.clusters is not None:
         hint = "an evaluation with `cluster=` says how many more clusters would decide: `verdict.clusters_needed`."
         raise fail(OptionError, "source", "must hold independent rows, without clusters", hint=hint)
-    fraction(power, "power")
-    checked = Limits(**limits)
-    lucky = float(special.ndtri(power))
-    return RowsNeeded(
-        tally.n, _rows_on_average(tally, checked, lucky), _rows_in_places(tally, checked, lucky), float(power)
-    )
+    lucky, checked = float(special.ndtri(fraction(power, "power"))), Limits(**limits)
+    on_average, in_places = (reckon(tally, checked, lucky) for reckon in (_rows_on_average, _rows_in_places))
+    return RowsNeeded(tally.n, on_average, in_places, float(power))
 
 
 def _rows_on_average(tally: Tally, limits: Limits, lucky: float) -> int | None:
@@ -146,7 +142,7 @@ def _rows_on_average(tally: Tally, limits: Limits, lucky: float) -> int | None:
     while high - low > 0.005:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if _is_within(tally, math.exp(middle), limits, lucky) else (middle, high)
-    return _rounded(tally.n * math.exp(high))
+    return int(rounded(math.ceil(tally.n * math.exp(high))))
 
 
 def _is_within(tally: Tally, times: float, limits: Limits, lucky: float) -> bool:
@@ -227,7 +223,7 @@ def _rows_in_places(tally: Tally, limits: Limits, lucky: float) -> int | None:
         variance = _variance_at(_TIMES * limit, varentropy / weight, confidence / weight)
         rows = variance * (reach / ((_TIMES - 1.0) * limit)) ** 2 * total / weight
         largest = max(largest, float(np.where(np.isfinite(rows), rows, 0.0).max()))
-    return _rounded(largest * tally.n / tally.summary.weight) if largest > 0.0 else None
+    return int(rounded(math.ceil(largest * tally.n / tally.summary.weight))) if largest > 0.0 else None
 
 
 _OF_RANGES = ("weight", "sum_varentropy", "sum_confidence")
@@ -245,9 +241,3 @@ def _variance_at(ecd: FloatArray, varentropy: FloatArray, confidence: FloatArray
         share = 1.0 - confidence + ecd / size
         classes = np.where((size > 0.0) & (share < 1.0), size**2 * share * (1.0 - share), np.nan)
     return np.where(np.isnan(confidence), states, classes)
-
-
-def _rounded(rows: float) -> int:
-    """Return a number of rows with two digits."""
-    unit: int = 10 ** max(len(str(math.ceil(rows))) - 2, 0)
-    return math.ceil(rows / unit) * unit

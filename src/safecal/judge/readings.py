@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC
-from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import Decision, Direction
+from ..files import schema
 from ..inference.bounds import Bounds, Mistakes, law_of
 from ..inference.calibration import tally_test
 from ..inference.cox import Cox
@@ -25,16 +26,15 @@ from ..inference.local import Local
 from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from ..options import Limits
-from .display import Metric, class_rows, cox_rows, inference_rows, kind_of, look_rows, metric_rows
-from .forecast_display import forecast_rows
-from .joint_verdicts import smaller_end
+from ..slices.results import Slices
+from .decision import smaller_end
+from .display import Metric, class_rows, cox_rows, forecast_rows, inference_rows, kind_of, look_rows, metric_rows
 from .reliability import Reliability, reliability_of
 from .verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 
-if TYPE_CHECKING:
-    from .evaluation import Evaluation
+__all__ = ["DERIVED", "FIELDS", "Readings", "check"]
 
-__all__ = ["DERIVED", "FIELDS", "METRICS", "PARTS", "Readings", "check"]
+T = TypeVar("T")
 
 
 @steadied
@@ -48,6 +48,7 @@ class Readings(ABC):
     interval: Interval
     temperature: Interval
     mistakes: Mistakes | None
+    slices: Slices | None
     drawn: Reliability | None
     tested: TestResult | None
     verdict: Verdict
@@ -58,52 +59,47 @@ class Readings(ABC):
         """How the numbers came to be, where that must be known to read them."""
         return self.tally.notes
 
-    def _cached(self, name: Hashable, compute: Callable[[], Any]) -> Any:
+    def _cached(self, name: Hashable, compute: Callable[[], T]) -> T:
         """Compute something when it is first asked for, and keep it."""
         if name not in self._cache:
             with np.errstate(all="ignore"):
                 self._cache[name] = compute()
-        return self._cache[name]
+        kept: T = self._cache[name]
+        return kept
 
     @property
     def reliability(self) -> Reliability | None:
         """What the table of bins means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test."""
-        reliability: Reliability | None = self._cached("reliability", lambda: self.drawn or reliability_of(self.tally))
-        return reliability
+        return self._cached("reliability", lambda: self.drawn or reliability_of(self.tally))
 
     @property
     def test(self) -> TestResult:
         """The two-sided test of calibration."""
-        test: TestResult = self._cached("test", lambda: self.tested or tally_test(self.tally, law_of(self.tally)))
-        return test
+        return self._cached("test", lambda: self.tested or tally_test(self.tally, law_of(self.tally)))
 
     @property
     def cox(self) -> Cox | None:
         """Shift and slope of the predicted log-odds, with intervals and tests; None for anything but two classes."""
-        cox: Cox | None = self._cached("cox", lambda: Cox.of(self.tally, self.level))
-        return cox
+        return self._cached("cox", lambda: Cox.of(self.tally, self.level))
 
     @property
     def class_shifts(self) -> ClassShifts | None:
         """How often each class happens beside how often it is predicted; None unless 2 to 32 classes have columns."""
         if self.tally.class_sums is None:
             return None
-        shifts: ClassShifts | None = self._cached("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
-        return shifts
+        return self._cached("class_shifts", lambda: ClassShifts.of(self.tally, self.level))
 
     @property
     def forecast(self) -> Forecast | None:
         """Coverage, CRPS, sharpness, bias, spread and the transform, of numbers and vectors; None for others."""
         if self.tally.forecast is None:
             return None
-        forecast: Forecast | None = self._cached("forecast", lambda: Forecast.of(self.tally, self.level))
-        return forecast
+        return self._cached("forecast", lambda: Forecast.of(self.tally, self.level))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
         """Mean error and factor of each axis of Gaussian states, in units of their stated spread; none for others."""
-        axes: tuple[Axis, ...] = self._cached("axes", lambda: axes_of(self.tally, self.level))
-        return axes
+        return self._cached("axes", lambda: axes_of(self.tally, self.level))
 
     @property
     def reading(self) -> str:
@@ -243,33 +239,60 @@ class Readings(ABC):
             head += cox_rows(self.cox) + class_rows(self.class_shifts)
         return head + metric_rows(self.summary, None if math.isnan(self.ece) else self.bins, self.reliability)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON document: the sums, and the metrics they give.
+
+        Returns
+        -------
+        dict
+            It follows `json_schema`. An infinite metric is written as ``"inf"``, an absent one as None.
+        """
+        content: dict[str, Any] = {
+            "family": self.family,
+            "n": self.n,
+            "metrics": {name: documents.number(getattr(self, name)) for name in METRICS},
+            "limits": self.limits.to_dict(),
+        }
+        for name in (*PARTS, "slices", "cox", "class_shifts", "forecast"):
+            part = getattr(self, name)
+            if part is not None or name not in ("slices", "forecast"):
+                content[name] = None if part is None else part.to_dict()
+        return documents.document("evaluation", content)
+
+    @staticmethod
+    def json_schema() -> dict[str, Any]:
+        """Return the JSON Schema of the documents that `to_dict` writes.
+
+        Returns
+        -------
+        dict
+            A schema of draft 2020-12.
+        """
+        return schema("evaluation-2")
+
 
 def _reading(decision: Decision, average: Decision, side: Direction, reliability: Reliability, bias: float) -> str:
     """Read ECE, ESCE and ECD together, as the paper does."""
-    local = decision != average
+    places = {UNSAFE: "and ECD finds it over-confident in places, though not on average"} if decision != average else {}
     ece, quantile = _distinct_texts(reliability.ece, reliability.ece_quantile)
     if reliability.ece <= reliability.ece_quantile:
         start = f"ECE ({ece}) is what chance alone gives a calibrated model (up to {quantile})"
+        few = "for ECD there are too few rows to tell"
         ends = {
             SAFE: "and ECD agrees: well calibrated, and safe",
             UNSAFE: "but ECD is beyond its limit: bins average a few confident mistakes away",
-            UNDETERMINED: "and for ECD there are too few rows to tell",
+            UNDETERMINED: f"and {'the data cannot tell whether it is safe everywhere' if places else few}",
         }
-        if local:
-            ends |= {UNSAFE: _LOCAL, UNDETERMINED: "and the data cannot tell whether it is safe everywhere"}
-        return f"{start}, {ends[decision]}."
+        return f"{start}, {(ends | places)[decision]}."
     start = f"ECE ({ece}) is more than chance alone gives (up to {quantile})"
     mild = "it errs on the cautious side" if side == "under-confident" else "the error is small in nats"
     ends = {
         SAFE: f"but the model is safe: {mild}",
         UNSAFE: "and ECD agrees: badly calibrated, and over-confident",
         UNDETERMINED: "and the data cannot tell whether that is unsafe",
-    } | ({UNSAFE: _LOCAL} if local else {})
+    }
     cancels = "; ESCE is near 0 because bins of opposite sign cancel" if abs(bias) < 0.25 * reliability.ece else ""
-    return f"{start}, {ends[decision]}{cancels}."
-
-
-_LOCAL = "and ECD finds it over-confident in places, though not on average"
+    return f"{start}, {(ends | places)[decision]}{cancels}."
 
 
 def _distinct_texts(a: float, b: float) -> tuple[str, str]:
@@ -278,9 +301,9 @@ def _distinct_texts(a: float, b: float) -> tuple[str, str]:
     return f"{a:.{digits}g}", f"{b:.{digits}g}"
 
 
-def check(evaluation: Evaluation, derived: Mapping[str, Any]) -> None:
+def check(e: Readings, derived: Mapping[str, Any]) -> None:
     """Refuse parts that are not of one evaluation, and numbers that its sums do not give."""
-    e, v, own = evaluation, evaluation.verdict, {"family": evaluation.family, "n": evaluation.n}
+    v, own = e.verdict, {"family": e.family, "n": e.n}
     parts = {"ecd": e.interval, **{name: getattr(e, name) for name in ("limits", "temperature", "mistakes")}}
     documents.every((
         *((getattr(v, name) == x, f"must have the same `{name}` in its `verdict`") for name, x in parts.items()),
@@ -288,7 +311,7 @@ def check(evaluation: Evaluation, derived: Mapping[str, Any]) -> None:
         (documents.agrees(e.interval.value, e.ecd), "must have the ECD of its sums in its `interval`"),
         (e.slices is None or e.slices.n == e.n, "must have as many rows in its `slices` as in all"),
         (e.interval.level == e.limits.level, "must have the `level` of its limits in its `interval`"),
-        (_same_looks(e), "must have the looks of its tally in its `verdict`, with their ECD"),
+        (_same_looks(e.tally, v.looks), "must have the looks of its tally in its `verdict`, with their ECD"),
         *((derived.get(name, value) == value, f"must have the `{name}` of its tally") for name, value in own.items()),
     ))  # fmt: skip
     with documents.at("metrics"):
@@ -314,12 +337,11 @@ def _agrees(written: Any, computed: Any) -> bool:
     return type(written) is type(computed) and bool(written == computed)
 
 
-def _same_looks(evaluation: Evaluation) -> bool:
-    tally, verdicts = evaluation.tally, evaluation.verdict.looks
-    looks = [tally_of_look for tally_of_look in (tally, *tally.others) if tally_of_look.look is not None]
-    return len(looks) == len(verdicts) and all(
-        verdict.look == tally_of_look.look and documents.agrees(verdict.ecd.value, tally_of_look.summary.ecd)
-        for verdict, tally_of_look in zip(verdicts, looks, strict=True)
+def _same_looks(tally: Tally, verdicts: Sequence[Verdict]) -> bool:
+    tallies = [one_look for one_look in (tally, *tally.others) if one_look.look is not None]
+    return len(tallies) == len(verdicts) and all(
+        verdict.look == one_look.look and documents.agrees(verdict.ecd.value, one_look.summary.ecd)
+        for verdict, one_look in zip(verdicts, tallies, strict=True)
     )
 
 

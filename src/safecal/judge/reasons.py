@@ -1,4 +1,4 @@
-"""Why a verdict is what it is, in words."""
+"""Why a verdict is what it is, in words, and how many more rows would decide."""
 
 import math
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy import special
 
 from .._checks.class_columns import certain_reason
 from .._sums.summary import Summary
@@ -13,6 +14,7 @@ from .._sums.table import Table
 from .._sums.tally import Tally
 from .._types import Decision
 from ..families.predictions import family_named
+from ..inference import bounds
 from ..inference.bounds import doubt_of_outcomes, mistakes_text
 from ..inference.directions import has_directions
 from ..inference.local import Local
@@ -21,9 +23,9 @@ from ..slices.results import Slices
 from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose, only_labels
 from .groups import TooSmall, groups_are_unbounded, temperature_is_missing
 from .places import Place, in_sentence
-from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Words, direction
+from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Scale, Verdict, Words, direction
 
-__all__ = ["Findings", "rounded", "words_of"]
+__all__ = ["Findings", "clusters_needed", "joint_reason", "rounded", "rows_needed", "words_of"]
 
 _NAMED = 3  # places that a reason names
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
@@ -145,9 +147,7 @@ def _average_reason(decision: Decision, s: Summary, average: Average, *, scaled:
     at = f"at {100 * ecd.level:g} % confidence"
     if decision == SAFE:
         text = f"over-confidence beyond {_allowed(average)} is ruled out on average {at}: ECD is at most {ecd.high:.3g}"
-        if not math.isnan(t.high):
-            text += f", and {_times(average, 'are at most', t.high)}"
-        return text + "."
+        return text + ("." if math.isnan(t.high) else f", and {_times(average, 'are at most', t.high)}.")
     if decision == UNSAFE:
         return f"the model is over-confident: {_exceeded_limit(average, at, scaled)}."
     return f"the data cannot tell {at}: {_open_limit(average)}."
@@ -249,14 +249,11 @@ def _local_reason(
     if average == UNSAFE:
         return f"{reason} Worst: {named[0]}." if shown else reason
     start = {
-        SAFE: "its confidence is right on average, but not everywhere",
-        UNDETERMINED: "on average the data cannot tell, but in places it is over-confident",
-    }[average]
-    if not shown:
-        start = {
-            SAFE: "its confidence is right on average, but perhaps not everywhere",
-            UNDETERMINED: "the data cannot tell, and in places it may be over-confident",
-        }[average]
+        (SAFE, True): "its confidence is right on average, but not everywhere",
+        (UNDETERMINED, True): "on average the data cannot tell, but in places it is over-confident",
+        (SAFE, False): "its confidence is right on average, but perhaps not everywhere",
+        (UNDETERMINED, False): "the data cannot tell, and in places it may be over-confident",
+    }[average, bool(shown)]
     ends = f"The bounds of all places hold together at {100 * level:g} % confidence."
     if not shown:
         ends = f"More {'clusters' if clustered else 'rows'} would tell."
@@ -277,10 +274,9 @@ def below_limit(slices: Slices, limits: Limits) -> str:
     """Say of slices that were found, and that the limit allows, where they are and how much they show."""
     worst = max(slices, key=lambda s: s.ecd.value / s.dimensions)
     limit = limits.local_threshold * worst.dimensions
-    start = f"1 slice is over-confident, below the limit of {limit:g} nat: "
-    if len(slices) > 1:
-        start = f"{len(slices)} slices are over-confident, below the limit of {limit:g} nat; the worst: "
+    start, end = ("1 slice is", ": ") if len(slices) == 1 else (f"{len(slices)} slices are", "; the worst: ")
     numbers = f"ECD is {worst.ecd.value:.3g} nat ({worst.ecd.low:.3g} to {worst.ecd.high:.3g})"
+    start = f"{start} over-confident, below the limit of {limit:g} nat{end}"
     return f"But {start}where {in_sentence(worst.condition)}, {numbers}, and T is {worst.temperature.value:.3g}."
 
 
@@ -292,7 +288,79 @@ def _worst_key(tables: Sequence[Table]) -> str | None:
         above = np.flatnonzero(ecd > 0.0)
         if len(above):
             adds = (table.weights * ecd)[above]
-            largest = adds.max()
-            places = above[adds == largest].tolist()
-            contributions += [(float(largest), f"{table.name} {table.label(k)}") for k in places]
+            places = above[adds == adds.max()].tolist()
+            contributions += [(float(adds.max()), f"{table.name} {table.label(k)}") for k in places]
     return max(contributions)[1] if contributions else None
+
+
+def joint_reason(decision: Decision, verdicts: Sequence[Verdict], decisive: Verdict) -> str:
+    """Say why, and which look decided."""
+    look = decisive.look
+    assert look is not None
+    if decision == SAFE:
+        reasons = [f"{v.look.seen}, {v.reason} {v.look.why}".rstrip() for v in verdicts if v.look and v.look.acquits]
+        return " ".join([reasons[0], *(text[:1].upper() + text[1:] for text in reasons[1:])])
+    if decision == UNDETERMINED and decisive.decision == SAFE:  # no look acquits
+        return f"{look.seen}, nothing is found beyond the limits, but that does not make it safe. {look.why}".rstrip()
+    if decision == UNDETERMINED and not look.condemns and (decisive.where or not decisive.ecd.high <= decisive.allowed):
+        smaller = [f"{v.look.seen}, ECD is at least {v.ecd.low:.3g}; " for v in verdicts if v.look and v.look.condemns]
+        return (
+            f"over-confidence is neither shown nor ruled out at {100 * decisive.level:g} % confidence:"
+            f" {''.join(smaller)}{look.seen}, ECD is at most {decisive.ecd.high:.3g};"
+            f" {decisive.allowed:.3g} nat is allowed. {look.why}".rstrip()
+        )
+    acquits = any(v.look.acquits for v in verdicts if v.look)
+    why = look.why if decision == UNDETERMINED and not acquits else ""
+    return f"{look.seen}, {decisive.reason} {why}".rstrip()
+
+
+def rows_needed(n: int, average: Average) -> int | None:
+    """Guess how many more rows would decide in 8 of 10 cases; None where no number can be told."""
+    t = average.temperature.interval.value
+    if not math.isnan(t) and not 0.0 < t < math.inf:
+        return None
+    over = [scale for scale in average.scales if scale.interval.value > scale.limit]
+    factors = [_times_the_rows(scale) for scale in over or average.scales]
+    factor = min(factors) if over else max(factors)  # one limit that is exceeded is enough
+    return max(math.ceil(n * (factor - 1.0)), 1) if factor < 1e6 else None
+
+
+def _times_the_rows(scale: Scale) -> float:
+    """Return how many times as many rows would decide; widths shrink with the square root of the number of rows.
+
+    Estimates move while rows come: see `_spare_factor`.
+    """
+    if scale.beyond or scale.within:
+        return 1.0
+    ends = (scale.interval.value, scale.interval.low, scale.interval.high, scale.limit)
+    value, low, high, limit = map(_logarithm, ends) if scale.logarithmic else ends
+    room = abs(limit - value)
+    width = high - value if value <= limit else value - low
+    if not room > 0.0 or math.isinf(width):
+        return math.inf
+    return max(_spare_factor(scale.interval.level) * (width / room) ** 2, 1.0)
+
+
+def _spare_factor(level: float) -> float:
+    """Return how many times as many rows decide in 8 of 10 cases as would if the estimate stayed where it is.
+
+    A bound is ``z`` standard errors away from the estimate, which itself moves by more than ``ndtri(0.8)`` of them
+    towards the limit in 2 of 10 cases.
+    """
+    z = float(special.ndtri(0.5 + level / 2.0))
+    return ((z + float(special.ndtri(0.8))) / z) ** 2
+
+
+def _logarithm(x: float) -> float:
+    return math.log(x) if 0.0 < x < math.inf else math.copysign(math.inf, x - 1.0)
+
+
+def clusters_needed(tally: Tally, average: Average, limits: Limits) -> int | None:
+    """Guess how many more clusters would let the averages be called safe in 8 of 10 cases."""
+    assert tally.clusters is not None
+    more = bounds.clusters_needed(
+        tally, threshold=average.ecd.limit, max_temperature=average.temperature.limit,
+        alpha=0.5 * (1.0 - limits.level), max_ratio=math.inf if average.ratio is None else average.ratio.limit,
+    )  # fmt: skip
+    count = len(tally.clusters)
+    return math.ceil(_spare_factor(limits.level) * (count + more)) - count if more else None

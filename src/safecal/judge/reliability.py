@@ -1,31 +1,43 @@
-"""What a reliability table means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test."""
+"""What a reliability table means: the ECE of chance, the parts of the Brier score, Spiegelhalter's test.
+
+A calibrated model has an ECE above 0: each bin shows the noise of its outcomes. Under calibration the gap of a bin is a
+sum of independent centred Bernoulli terms, so its law is known: that of tosses where the bin holds few rows, and normal
+where the variance is that of 25 tosses or more.
+"""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from scipy import special
 
 from .. import documents
-from .._checks.arrays import same_labels
-from .._checks.columns import spelled, steadied, steady, weights
+from .._checks.columns import steadied
 from .._sums.cells import Points
-from .._sums.scored import Scored
-from .._sums.splits import Bins, bins_for, by_bin
 from .._sums.table import Table
 from .._sums.tally import Tally
-from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
-from ..errors import UnavailableError
-from ..families.predictions import Predictions, predictions_of
-from ..inference.calibration import generator
+from .._types import AnyArray, FloatArray, IndexArray
 from ..inference.results import TestResult
-from .chance import ENOUGH, BinSums, SparseRows, ece_of_chance, null_ece
+from ..inference.tails import pearson3_quantile
 
-__all__ = ["Reliability", "assess_reliability", "reliability_of", "tells_reliability"]
+__all__ = ["ENOUGH", "QUANTILE", "BinSums", "Reliability", "reliability_from", "reliability_of", "tells_reliability"]
 
-_PIECES = 8  # of a block
+ENOUGH = 25.0  # variance of a gap, in units of a squared weight, from which its law is taken as normal
+QUANTILE = 0.95  # of an ECE by chance
+_LAW = 64  # gaps that a sparse bin can show, around the expected one: more than six standard deviations on each side
+_NEIGHBOURS = 16  # points of a bin that are pooled
+_ANGLE = 2.0 * math.pi * np.arange(_LAW // 2 + 1) / _LAW
+_COS, _SIN = np.cos(_ANGLE), np.sin(_ANGLE)
+_FEW_VALUES = 20_000  # of a sum over bins, which are listed
+_GRID = 1024  # steps of the law of a sum over bins
+_MANY = 6  # bins from which a sum of normal gaps is a shifted gamma variable
+_HALF_NORMAL = (
+    math.sqrt(2.0 / math.pi),
+    1.0 - 2.0 / math.pi,
+    math.sqrt(2.0 / math.pi) * (4.0 / math.pi - 1.0),
+)  # mean, variance and third cumulant of |N(0, 1)|
 
 
 @final
@@ -98,95 +110,29 @@ class Reliability:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote."""
         fields: dict[str, Any] = dict.fromkeys(_NUMBERS, documents.read_number)
-        not_negative = documents.between(0.0)
-        fields |= {
-            "n": documents.count(1),
-            **dict.fromkeys(("ece", "ece_expected", "ece_quantile", "brier"), not_negative),
-        }
-        return cls(**documents.read("reliability", document, {**fields, "spiegelhalter": TestResult.from_dict}))
+        fields |= dict.fromkeys(("ece", "ece_expected", "ece_quantile", "brier"), documents.between(0.0))
+        fields |= {"n": documents.count(1), "spiegelhalter": TestResult.from_dict}
+        return cls(**documents.read("reliability", document, fields))
 
 
 _NUMBERS = tuple(f.name for f in fields(Reliability) if f.name != "spiegelhalter")
 
 
-@steady
-@spelled()
-def assess_reliability(
-    y_true: Predictions | ArrayLike,
-    y_prob: ArrayLike | None = None,
-    *,
-    logits: ArrayLike | None = None,
-    pos_label: Any = None,
-    labels: Labels | None = None,
-    clip: float | None = None,
-    bins: int | Bins = 10,
-    bin_on: BinOn | None = None,
-    strategy: Strategy = "uniform",
-    sample_weight: ArrayLike | None = None,
-    rng: np.random.Generator | int | None = None,
-) -> Reliability:
-    """Assess the reliability of a classifier over bins, in one pass over its rows.
+class BinSums(NamedTuple):
+    """Weighted sums over the rows of each bin; ``variance`` and ``fourth`` carry the square and fourth power of w."""
 
-    Parameters
-    ----------
-    y_true : array-like of shape (n,), or Predictions
-        What happened, with a prediction beside it, as in `evaluate`; or predictions of `bernoulli` or `categorical`.
-    y_prob : array-like of shape (n,) or (n, K), optional
-        Probability of the positive class, or of each of K classes. This and the next four are for arrays only.
-    logits : array-like of shape (n,) or (n, K), optional
-        Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
-    pos_label : object, optional
-        The label of the positive class, for shape (n,).
-    labels : sequence of K hashables, optional
-        The names of the columns in their order, for shape (n, K).
-    clip : float, optional
-        Move probabilities into ``[clip, 1 - clip]``; off by default.
-    bins : int or Bins, default 10
-        The bins.
-    bin_on : {"probability", "confidence", "entropy"}, optional
-        What rows are binned on, as in `evaluate`.
-    strategy : {"uniform", "quantile"}, default "uniform"
-        Bins of equal width, or of about equally many rows.
-    sample_weight : array-like of shape (n,), optional
-        Weight of each row.
-    rng : numpy.random.Generator or int, optional
-        For the quantile of ECE. By default the same data give the same answer.
+    weight: FloatArray
+    predicted: FloatArray
+    observed: FloatArray
+    predicted2: FloatArray
+    product: FloatArray  # predicted times observed
+    residual2: FloatArray
+    variance: FloatArray  # p (1 - p)
+    fourth: FloatArray  # p (1 - p)
 
-    Returns
-    -------
-    Reliability
-        What ECE would be by chance, the parts of the Brier score, Spiegelhalter's test.
-
-    Raises
-    ------
-    UnavailableError
-        For states and densities, which have no classes.
-
-    Examples
-    --------
-    >>> import safecal
-    >>> reliability = safecal.assess_reliability([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.6], bins=2)
-    >>> parts = reliability.reliability_term - reliability.generalised_resolution + reliability.uncertainty
-    >>> round(parts, 6), round(reliability.brier, 6)
-    (0.125, 0.125)
-    """
-    predictions = predictions_of(y_true, y_prob, logits=logits, pos_label=pos_label, labels=labels, clip=clip)
-    if not predictions.discrete:
-        raise UnavailableError(
-            f"reliability compares probabilities of classes; {predictions.family} predictions have none."
-        )
-    same_labels(predictions.row_labels, sample_weight=sample_weight)
-    weight = weights(sample_weight, predictions.n, predictions.outcome)
-    if weight is not None:  # only their ratios matter; powers of them must stay in range
-        weight = weight / weight.max()
-    edges, on = bins_for(predictions, bins, bin_on, strategy)
-    sums, kept, score = _sum_rows(predictions, edges, on, weight)
-    total = float(sums.weight.sum())
-    expected, quantile = null_ece(sums, kept, generator(rng))
-    ece = float(np.abs(sums.observed - sums.predicted).sum()) / total
-    terms = _brier_terms(sums)
-    test = _spiegelhalter_test(*score, predictions.n)
-    return Reliability(predictions.n, ece, expected / total, quantile / total, *terms, test)
+    def sparse(self) -> AnyArray:
+        """Tell which bins have a gap whose law is far from normal."""
+        return self.variance**2 < ENOUGH * self.fourth
 
 
 def reliability_of(tally: Tally) -> Reliability | None:
@@ -201,7 +147,9 @@ def reliability_of(tally: Tally) -> Reliability | None:
     points = tally.points if two_classes else None if tally.top is None else tally.top.points()
     assert table is not None
     assert points is not None
-    rows, predicted, observed, residual2 = _bin_sums(table)
+    sides = ("sum_confidence", "sum_correct") if table.top_label else ("sum_predicted", "sum_observed")
+    names = ("n", *sides, "sum_brier")
+    rows, predicted, observed, residual2 = (np.nan_to_num(table.column(name)) for name in names)
     p, n, index, right = _cut_at_bins(points, table, rows, two_classes)
 
     def by_bin(column: FloatArray) -> FloatArray:
@@ -225,17 +173,15 @@ def reliability_of(tally: Tally) -> Reliability | None:
         product *= float(exact) / max(float(product.sum()), 1e-300)
         residual2 = observed + predicted2 - 2.0 * product
     sums = BinSums(rows, predicted, observed, predicted2, product, residual2, noise, noise)
-    expected, quantile = ece_of_chance(noise, p, n, index)
     m = special.expit(-points.L)
     top = 1.0 - m
-    ece = float(np.abs(observed - predicted).sum()) / tally.n
     lead = top - m
     missed = float(tally.summary.n_impossible)
     if not two_classes:  # those that are certain, and wrong
         missed = float((rows - observed).sum() - points.n[points.wrong == points.positive].sum())
     score = float(points.n @ (np.where(points.wrong, top, -m) * lead)) + missed
-    test = _spiegelhalter_test(score, float(points.n @ (top * m * lead * lead)), tally.n)
-    return Reliability(tally.n, ece, expected / tally.n, quantile / tally.n, *_brier_terms(sums), test)
+    variance = float(points.n @ (top * m * lead * lead))
+    return reliability_from(sums, _ece_of_chance(noise, p, n, index), score, variance, tally.n)
 
 
 def tells_reliability(tally: Tally) -> bool:
@@ -277,85 +223,27 @@ def _cut_at_bins(
     return p[point], np.diff(cuts, prepend=0.0), index, right[point]
 
 
-def _bin_sums(table: Table) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return rows, predicted, observed and squared residuals by bin."""
-    names = ("n", *(("sum_confidence", "sum_correct") if table.top_label else ("sum_predicted", "sum_observed")))
-    rows, predicted, observed, residual2 = (np.nan_to_num(table.column(name)) for name in (*names, "sum_brier"))
-    return rows, predicted, observed, residual2
-
-
-def _sum_rows(
-    predictions: Predictions, bins: Bins, bin_on: str, weight: AnyArray | None
-) -> tuple[BinSums, SparseRows, tuple[float, float]]:
-    """Sum by bin, keep the rows of bins that are still sparse, and sum the Brier score against its expectation."""
-    split = by_bin(predictions, bins, bin_on)
-    totals = BinSums(*np.zeros((len(BinSums._fields), len(bins))))
-    kept: list[SparseRows] = []
-    score = variance = 0.0
-    for rows in _pieces(predictions):
-        scored, w = predictions.weighted(rows, weight)
-        w = np.ones(len(scored)) if w is None else w
-        index = split.index(scored, rows)
-        beyond, spread, miss = _brier_excess(scored, predictions.gaps(rows) if predictions.has_odds else None)
-        score += float(np.dot(w, beyond))
-        variance += float(np.dot(w * w, spread))
-        predicted, observed = scored.predicted, scored.observed
-        if bin_on != "probability":
-            predicted, observed = scored.confidence, scored.correct
-        assert predicted is not None
-        assert observed is not None
-        p, o = predicted, observed.astype(np.float64)
-        noise = w * w * (miss * (1.0 - miss))
-        columns = (w, w * p, w * o, w * p * p, w * p * o, w * (o - p) ** 2, noise, w * w * noise)
-        block_sums = (np.bincount(index, weights=c, minlength=len(bins)) for c in columns)
-        totals = BinSums(*(total + added for total, added in zip(totals, block_sums, strict=True)))
-        rare = np.minimum(miss, 1.0 - miss)
-        # No weight exceeds 1, so a bin that is not kept any more is not sparse, whatever comes.
-        keep = np.flatnonzero((totals.variance < ENOUGH)[index] & (w * rare > 0.0))
-        kept.append(SparseRows(index[keep], p[keep], rare[keep], w[keep]))
-    joined = SparseRows(*(np.concatenate(column) for column in zip(*kept, strict=True)))
-    return totals, joined, (score, variance)
-
-
-def _pieces(predictions: Predictions) -> Iterator[slice]:
-    """Cut the rows finer than `row_blocks` does: the many columns of a piece stay in the cache together."""
-    for rows in predictions.row_blocks():
-        step = -(-(rows.stop - rows.start) // _PIECES)
-        yield from (slice(start, min(start + step, rows.stop)) for start in range(rows.start, rows.stop, step))
-
-
-def _brier_excess(scored: Scored, gaps: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return half the Brier score beyond its expectation, its variance, and ``1 - p`` of the most likely class.
-
-    ``gaps`` are those of two classes, from which ``1 - p`` follows without cancellation. Of more classes the most
-    likely one is looked at alone.
-    """
-    assert scored.confidence is not None
-    assert scored.correct is not None
-    if gaps is None:
-        top = scored.confidence
-        miss = np.maximum(1.0 - top, 0.0)
-    else:
-        u = np.exp(-gaps[:, 0])
-        top = 1.0 / (1.0 + u)
-        miss = u * top
-    lead = top - miss
-    return np.where(scored.correct, -miss, top) * lead, top * miss * lead * lead, miss
-
-
-def _brier_terms(s: BinSums) -> tuple[float, float, float, float, float, float]:
-    """Return the Brier score and its terms."""
+def reliability_from(
+    s: BinSums, ece_by_chance: tuple[float, float], score: float, variance: float, n: int
+) -> Reliability:
+    """Put together what sums by bin tell; ``score`` is the Brier score beyond its expectation, with its variance."""
     total = float(s.weight.sum())
     full = np.where(s.weight > 0.0, s.weight, 1.0)
     p, o = s.predicted / full, s.observed / full
     base = float(s.observed.sum()) / total
-    reliability = np.dot(s.weight, (p - o) ** 2)
-    resolution = np.dot(s.weight, (o - base) ** 2)
-    variance = np.maximum(s.predicted2 - s.weight * p * p, 0.0).sum()
-    covariance = 2.0 * (s.product - s.weight * p * o).sum()
-    parts = (s.residual2.sum(), reliability, resolution, base * (1.0 - base) * total, variance, covariance)
-    brier, first, second, third, fourth, fifth = (float(part) / total for part in parts)
-    return brier, first, second, third, fourth, fifth
+    parts: dict[str, float] = {
+        "ece": np.abs(s.observed - s.predicted).sum(),
+        "ece_expected": ece_by_chance[0],
+        "ece_quantile": ece_by_chance[1],
+        "brier": s.residual2.sum(),
+        "reliability_term": np.dot(s.weight, (p - o) ** 2),
+        "resolution": np.dot(s.weight, (o - base) ** 2),
+        "uncertainty": base * (1.0 - base) * total,
+        "within_variance": np.maximum(s.predicted2 - s.weight * p * p, 0.0).sum(),
+        "within_covariance": 2.0 * (s.product - s.weight * p * o).sum(),
+    }
+    test = _spiegelhalter_test(score, variance, n)
+    return Reliability(n=n, spiegelhalter=test, **{name: float(part) / total for name, part in parts.items()})
 
 
 def _spiegelhalter_test(score: float, variance: float, n: int) -> TestResult:
@@ -365,7 +253,104 @@ def _spiegelhalter_test(score: float, variance: float, n: int) -> TestResult:
         return TestResult(z, p_value, "two-sided", "normal", "the Brier score minus what the model expects", n)
     reason = "the Brier score has no spread if the model is calibrated: "
     if score > 1e-12 * n:
-        return TestResult(
-            math.inf, 0.0, "two-sided", "exact", f"{reason}an outcome of probability 0 happened", n
-        )  # fmt: skip
+        return TestResult(math.inf, 0.0, "two-sided", "exact", f"{reason}an outcome of probability 0 happened", n)
     return TestResult(0.0, 1.0, "two-sided", "exact", f"{reason}it is exactly what the model expects", n)
+
+
+def _ece_of_chance(noise: FloatArray, p: FloatArray, n: FloatArray, index: IndexArray) -> tuple[float, float]:
+    """Return mean and quantile, under calibration, of the sum over bins of the absolute gap; rows of equal weight.
+
+    ``noise`` is the variance of the gap of each bin; ``p``, ``n`` and ``index`` are chances, rows and bins of points
+    that stand for the rows. Where gaps of many bins are normal, the quantile is that of a shifted gamma law; else laws
+    are convolved.
+    """
+    normal = np.sqrt(noise[noise >= ENOUGH])
+    in_sparse_bin = ((noise > 0.0) & (noise < ENOUGH))[index]
+    points = p[in_sparse_bin], n[in_sparse_bin], index[in_sparse_bin]
+    sparse = _laws_of_bins(*_pooled(*points)) if in_sparse_bin.any() else []
+    means = [float(sizes @ mass) for sizes, mass in sparse]
+    squares = [float((sizes - mean) ** 2 @ mass) for (sizes, mass), mean in zip(sparse, means, strict=True)]
+    mean = _HALF_NORMAL[0] * float(normal.sum()) + sum(means)
+    variance = _HALF_NORMAL[1] * float((normal**2).sum()) + sum(squares)
+    if variance == 0.0:
+        return mean, mean
+    if not sparse and len(normal) >= _MANY:
+        return mean, mean + pearson3_quantile(QUANTILE, variance, _HALF_NORMAL[2] * float((normal**3).sum()))
+    listed = None if len(normal) else _listed_quantile(sparse)
+    return mean, _convolved_quantile(normal, sparse, mean + 12.0 * math.sqrt(variance)) if listed is None else listed
+
+
+def _pooled(p: FloatArray, n: FloatArray, index: IndexArray) -> tuple[FloatArray, FloatArray, IndexArray]:
+    """Let two points with the same first three moments stand for every few neighbours of a bin; bins increase."""
+    if len(p) <= _NEIGHBOURS:
+        return p, n, index
+    starts = np.union1d(np.arange(0, len(p), _NEIGHBOURS), np.flatnonzero(np.diff(index, prepend=-1)))
+    count, mean = np.add.reduceat(n, starts), np.add.reduceat(n * p, starts)
+    mean /= count
+    away = p - np.repeat(mean, np.diff(starts, append=len(p)))
+    variance, third = (np.add.reduceat(n * away**k, starts) / count for k in (2, 3))
+    spread = np.sqrt(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skew = np.where(spread > 1e-9, third / variance / spread, 0.0)
+    reach = np.sqrt(1.0 + 0.25 * skew * skew)
+    low, high = 0.5 * skew - reach, 0.5 * skew + reach
+    share = high / (high - low)
+    points = np.stack([mean + low * spread, mean + high * spread], axis=1)
+    counts = np.stack([count * share, count * (1.0 - share)], axis=1)
+    return np.clip(points.ravel(), 0.0, 1.0), counts.ravel(), np.repeat(index[starts], 2)
+
+
+def _laws_of_bins(p: FloatArray, n: FloatArray, index: IndexArray) -> list[tuple[FloatArray, FloatArray]]:
+    """Return for each bin the absolute gaps that tosses can give, and their probabilities, by a Fourier transform."""
+    starts = np.flatnonzero(np.diff(index, prepend=-1))
+    expected = np.add.reduceat(n * p, starts)
+    base = np.floor(expected) - _LAW // 2
+    # The logarithm of 1 - p + p exp(i angle), its real part and its angle: quicker than that of a complex number.
+    with np.errstate(divide="ignore"):  # a chance of one half has no mass at half a turn
+        size = 0.5 * n * np.log1p(np.multiply.outer(-2.0 * (1.0 - _COS), p * (1.0 - p)))
+    turn = n * np.arctan2(np.multiply.outer(_SIN, p), 1.0 - np.multiply.outer(1.0 - _COS, p))
+    size, turn = (np.add.reduceat(part, starts, axis=1) for part in (size, turn))
+    law = np.exp(size - 1j * (turn - np.multiply.outer(_ANGLE, base)))
+    mass = np.maximum(np.fft.irfft(law, _LAW, axis=0), 0.0)
+    mass[mass < 1e-12] = 0.0  # rounding, which would lie far out
+    gaps = np.abs(base + np.arange(_LAW)[:, None] - expected)
+    return list(zip(gaps.T, (mass / mass.sum(axis=0)).T, strict=True))
+
+
+def _listed_quantile(sparse: list[tuple[FloatArray, FloatArray]]) -> float | None:
+    """Return the quantile of a sum of absolute gaps that has few values; None where they are too many to list."""
+    support, mass = np.zeros(1), np.ones(1)
+    for sizes, chances in sparse:
+        possible = chances > 0.0
+        if len(support) * int(possible.sum()) > _FEW_VALUES:
+            return None
+        support = np.add.outer(support, sizes[possible]).ravel()
+        mass = np.multiply.outer(mass, chances[possible]).ravel()
+    order = np.argsort(support)
+    below = np.cumsum(mass[order])
+    return float(support[order][np.searchsorted(below, QUANTILE * below[-1])])
+
+
+def _convolved_quantile(normal: FloatArray, sparse: list[tuple[FloatArray, FloatArray]], farthest: float) -> float:
+    """Return the quantile of a sum of absolute gaps, on a grid from 0 to ``farthest``."""
+    step = farthest / _GRID
+    edges = step * (np.arange(_GRID + 1) - 0.5)
+    # One law a row, of twice as many steps, so that nothing comes round.
+    spreads = normal[:, None] * math.sqrt(2.0)
+    laws = [np.diff(special.erf(np.maximum(edges, 0.0) / spreads), axis=1)] if len(normal) else []
+    if sparse:
+        sizes, mass = (np.stack(column) for column in zip(*sparse, strict=True))
+        place = np.minimum(sizes / step, _GRID - 2.0)
+        low = np.floor(place).astype(np.intp)
+        part = place - low
+        low += _GRID * np.arange(len(sparse))[:, None]
+        size = _GRID * len(sparse)
+        cells = np.bincount(low.ravel(), weights=(mass * (1.0 - part)).ravel(), minlength=size)
+        cells += np.bincount(low.ravel() + 1, weights=(mass * part).ravel(), minlength=size)
+        laws.append(cells.reshape(len(sparse), _GRID))
+    law = np.fft.rfft(np.concatenate(laws), 2 * _GRID, axis=1).prod(axis=0)
+    below = np.cumsum(np.fft.irfft(law))
+    wanted = QUANTILE * below[-1]
+    k = int(np.searchsorted(below, wanted))
+    before = float(below[k - 1]) if k else 0.0
+    return float(step * (k - 0.5 + (wanted - before) / (float(below[k]) - before)))

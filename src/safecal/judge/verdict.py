@@ -124,16 +124,9 @@ class Average:
         ratio = None
         if limits.everywhere and mistakes is not None:
             ratio = Scale(mistakes.ratio, limits.max_ratio, True)
-        return cls(
-            Scale(ecd, limits.threshold * dimensions, False),
-            Scale(temperature, limits.max_temperature, True),
-            ratio,
-            mistakes,
-            dimensions,
-            limits.threshold,
-            tally.family,
-            tally.dimension,
-        )
+        on_ecd = Scale(ecd, limits.threshold * dimensions, False)
+        on_temperature = Scale(temperature, limits.max_temperature, True)
+        return cls(on_ecd, on_temperature, ratio, mistakes, dimensions, limits.threshold, tally.family, tally.dimension)
 
     @property
     def words(self) -> FamilyWords:

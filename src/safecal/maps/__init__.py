@@ -18,8 +18,7 @@ from .._checks.message import refused
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
 from ..families.predictions import Predictions, predictions_of
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions
 from .base import FitRows, Grouping, Map, checked_rows
 from .classes import Affine, Beta, Isotonic, Vector

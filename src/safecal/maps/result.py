@@ -16,11 +16,9 @@ from ..errors import SafecalError
 from ..families.gaussian import Gaussian
 from ..families.poses import Convention, axis_names
 from ..inference.results import Interval
-from ..judge.consistency import Consistency, assess_consistency
+from ..judge.consistency import Consistency, assess_consistency, evaluate_runs
 from ..judge.display import kind_of, number
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
-from ..judge.runs import evaluate_runs
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions, Limits
 from .base import Map
 from .safe import Safe

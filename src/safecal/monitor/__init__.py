@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -167,26 +168,22 @@ class Monitor(MonitorState):
                 MissingValueError, "by", "must not be missing", got="none", place=f"row {int(missing.argmax())}",
                 count=(int(missing.sum()), predictions.n), hint='name such rows, for example "unknown".',
             )  # fmt: skip
-        new_groups = [key for key in keys if key not in self._groups]
-        if len(self._groups) + len(new_groups) > MAX_GROUPS:
-            got = f"{len(self._groups) + len(new_groups)}"
-            raise fail(ShapeError, "by", f"must have at most {MAX_GROUPS} different values", got=got)
+        if (count := len(self._groups.keys() | set(keys))) > MAX_GROUPS:
+            raise fail(ShapeError, "by", f"must have at most {MAX_GROUPS} different values", got=f"{count}")
         return [(key, np.flatnonzero(codes == k)) for k, key in enumerate(keys)]
 
     def _take(
         self, predictions: Predictions, parts: list[tuple[Hashable, IndexArray]], window: str | None, batch: str | None
     ) -> list[Alarm]:
         # Everything is worked out before anything is kept, so that a refusal leaves the monitor as it was.
-        total = Stream(**{name: getattr(self._total, name) for name in Stream.__slots__})
-        groups = dict(self._groups)
+        total, groups = replace(self._total), dict(self._groups)
         alarms: list[Alarm] = []
         family = predictions.family
         shifts = self._shifts(family)
         for block in blocks(predictions, shifts=shifts):
             alarms += total.take(block, self._thresholds_of(None, groups, family), None, window)
         for key, index in parts:
-            stream = groups.get(key, Stream())
-            groups[key] = stream = Stream(**{name: getattr(stream, name) for name in Stream.__slots__})
+            groups[key] = stream = replace(groups.get(key, Stream()))
             for block in blocks(predictions.take(index), shifts=shifts):
                 alarms += stream.take(block, self._thresholds_of(key, groups, family), key, window)
         if window is not None:
@@ -306,8 +303,6 @@ class Monitor(MonitorState):
             "detect": documents.choice(*DETECT),
             "judged_windows": documents.count(),
             "limits": Limits.from_dict,
-        }
-        later_fields |= {
             "share": documents.between(1e-9, 1.0),
             "spent": documents.between(0.0, 1e9),
             "looked": documents.flag,
@@ -316,10 +311,12 @@ class Monitor(MonitorState):
         family, total, groups, windows = (content.pop(name) for name in state)
         spent, looked = content.pop("spent", 0.0), content.pop("looked", total.summary.n > 0)
         monitor = cls(**{"judged_windows": windows.judged} | content)
-        windows_as_set = monitor._windows
+        most, judged = monitor._windows.most, monitor._windows.judged
+        with_windows = (most, judged) == (windows.most, windows.judged)
+        documents.every([(with_windows, "must keep as many `windows` as it says")])
         monitor._family, monitor._total, monitor._groups, monitor._windows = family, total, dict(groups), windows
         monitor._spent, monitor._looked = spent, looked
-        monitor._check(groups, windows_as_set)
+        monitor._check(groups)
         return monitor
 
     @staticmethod
@@ -333,42 +330,31 @@ class Monitor(MonitorState):
         """
         return schema("monitor-1", "evaluation-2")
 
-    def _check(self, groups: list[tuple[Hashable, Stream]], windows_as_set: Windows) -> None:
+    def _check(self, groups: list[tuple[Hashable, Stream]]) -> None:
         """Refuse a state whose parts are not of the same rows."""
         n, windows = self.summary.n, self._windows
         keys = [key for key, _ in groups]
         rows_in_windows = windows.earlier.n + sum(window.summary.n for window in windows.kept.values())
         documents.every((
-            (
-                (windows_as_set.most, windows_as_set.judged) == (windows.most, windows.judged),
-                "must keep as many `windows` as it says",
-            ),
             ((self._family is None) == (n == 0), "must have a `family` where it has rows, and none where it has none"),
-            (
-                n == 0 or not self._total.process.up or self._shifts(self._family),
-                f"must not look at shifts of {self._family} predictions",
-            ),
+            (n == 0 or not self._total.process.up or self._shifts(self._family),
+             f"must not look at shifts of {self._family} predictions"),
             (len(set(keys)) == len(keys) and None not in keys, "must have different `groups`, none of them null"),
-            (
-                sum(stream.summary.n for _, stream in groups) == (n if self.grouped else 0),
-                "must have each of its rows in one of the `groups`" if self.grouped else "must have no `groups`",
-            ),
-            (
-                all(bool(stream.process.up) == bool(self._total.process.up) for _, stream in groups),
-                "must look at shifts in all `groups`, or in none",
-            ),
+            (sum(stream.summary.n for _, stream in groups) == (n if self.grouped else 0),
+             "must have each of its rows in one of the `groups`" if self.grouped else "must have no `groups`"),
+            (all(bool(stream.process.up) == bool(self._total.process.up) for _, stream in groups),
+             "must look at shifts in all `groups`, or in none"),
             (rows_in_windows <= n, "must have no more rows in its `windows` than in all"),
         ))  # fmt: skip
 
     def __repr__(self) -> str:
-        s = self.summary
-        logs = {direction: self.log_e_value(direction) / math.log(10.0) for direction in self.directions}
-        remarks = f", {self.direction}" if self.direction else ""
-        changed = ", changed" if self._total.changes else ""
-        names = zip(("over", "under", "up", "down"), logs.values(), strict=False)
-        remarks += f", risk {self.risk:.3g}" if self.risk > self.alpha * (1.0 + 1e-9) else ""
+        logs = (self.log_e_value(direction) / math.log(10.0) for direction in self.directions)
+        names = zip(("over", "under", "up", "down"), logs, strict=False)
         evidence = "log10 e-value " + ", ".join(f"{log:+.2f} {name}" for name, log in names)
-        return f"Monitor({s.n} rows, ecd={s.ecd:+.4g}, {evidence}{remarks}{changed})"
+        remarks = f", {self.direction}" if self.direction else ""
+        remarks += f", risk {self.risk:.3g}" if self.risk > self.alpha * (1.0 + 1e-9) else ""
+        remarks += ", changed" if self._total.changes else ""
+        return f"Monitor({self.summary.n} rows, ecd={self.summary.ecd:+.4g}, {evidence}{remarks})"
 
 
 def _read_group(value: Any) -> tuple[Hashable, Stream]:

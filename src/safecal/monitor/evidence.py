@@ -27,20 +27,9 @@ from ..families.predictions import Predictions
 from .alarm import COLUMNS
 
 __all__ = [
-    "DIRECTIONS",
-    "FORMS",
-    "OVER",
-    "SHIFTED",
-    "SHIFTS",
-    "UNDER",
-    "Block",
-    "Crossing",
-    "Detector",
-    "Process",
-    "blocks",
-    "log_mean",
-    "shares",
-]
+    "DIRECTIONS", "FORMS", "OVER", "SHIFTED", "SHIFTS", "UNDER", "Block", "Crossing", "Detector", "Process", "blocks",
+    "log_mean", "shares",
+]  # fmt: skip
 
 # Logits that are 1.19 to 16 times too large, or too small.
 OVER: tuple[float, ...] = tuple(2.0 ** (-k / 4) for k in (1, 2, 3, 4, 6, 8, 16))
@@ -199,9 +188,8 @@ class Process:
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """Read a document that `to_dict` wrote, now or before there were shifts."""
         logs = documents.between(infinite=True)
-        fields: dict[str, Any] = {"n": documents.count(), "n_impossible": documents.count()}
-        fields |= {"over": documents.list_of(logs, len(OVER), len(OVER))}
-        fields |= {"under": documents.list_of(logs, len(UNDER), len(UNDER))}
+        fields: dict[str, Any] = dict.fromkeys(("n", "n_impossible"), documents.count())
+        fields |= {part: documents.list_of(logs, len(x), len(x)) for part, x in (("over", OVER), ("under", UNDER))}
         shifts = documents.list_of(logs, 0, len(SHIFTS))
         content = documents.read("process", document, fields, {"up": shifts, "down": shifts})
         # Rows were compared with thresholds that left nothing of alpha for shifts: so it goes on without them.
@@ -211,10 +199,8 @@ class Process:
             (process.n_impossible <= process.n, "must not have more impossible rows than rows"),
             (len(process.up) == len(process.down), "must look at as many shifts `up` as `down`"),
             (len(process.up) in (0, len(SHIFTS)), f"must look at {len(SHIFTS)} shifts, or at none"),
-            (
-                process.n > 0 or not any(map(any, map(process.logs, DIRECTIONS))),
-                "must have no evidence where it has no rows",
-            ),
+            (process.n > 0 or not any(map(any, map(process.logs, DIRECTIONS))),
+             "must have no evidence where it has no rows"),
         ))  # fmt: skip
         return process if process.n else cls()
 

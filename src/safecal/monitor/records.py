@@ -109,18 +109,8 @@ class Stream:
                 log_e_value = math.inf if block.impossible[row] else float(log_e_values[row])
                 self.raised += (direction,)
                 size = Size.of(size_sums(self.summary) + columns[:, : row + 1].sum(axis=1), thresholds.allowed)
-                alarms.append(
-                    Alarm(
-                        "since the start",
-                        direction,
-                        None,
-                        self.process.n + row,
-                        log_e_value,
-                        log_threshold,
-                        0,
-                        size=size,
-                    )
-                )
+                row += self.process.n
+                alarms.append(Alarm("since the start", direction, None, row, log_e_value, log_threshold, 0, size=size))
         return alarms
 
     def _change(
@@ -137,9 +127,9 @@ class Stream:
         log_e_value = math.inf if block.impossible[crossing.row] else crossing.log_e_value
         size = Size.of(crossing.sums, thresholds.allowed)
         alarm = Alarm("change", direction, None, row, log_e_value, thresholds.log_run_length, crossing.began, size=size)
-        rest_of_block = slice(crossing.row + 1, None)
-        if crossing.row + 1 < logs.shape[1]:
-            detector, _ = detector.advance(logs[:, rest_of_block], thresholds.form, math.inf, columns[:, rest_of_block])
+        after = crossing.row + 1
+        if after < logs.shape[1]:
+            detector, _ = detector.advance(logs[:, after:], thresholds.form, math.inf, columns[:, after:])
         return detector, alarm
 
     def acknowledged(self) -> Self:
@@ -152,8 +142,8 @@ class Stream:
         if not isinstance(other, Stream):
             raise MergeError("a stream merges with a stream.")
         raised, changes = (
-            tuple(d for d in DIRECTIONS if d in mine or d in theirs)
-            for mine, theirs in ((self.raised, other.raised), (self.changes, other.changes))
+            tuple(d for d in DIRECTIONS if d in getattr(self, name) or d in getattr(other, name))
+            for name in ("raised", "changes")
         )
         others = [detector for detector in (self.other, other.other) if detector is not None]
         return type(self)(
@@ -191,10 +181,8 @@ class Stream:
             (s.n == process.n == detector.n, "must have as many rows in `summary`, `process` and `detector`"),
             (s.n_impossible == process.n_impossible, "must have as many impossible rows in `summary` and `process`"),
             (len(detector.log_r) == len(OVER), f"must have a `detector` of {len(OVER)} inverse temperatures"),
-            (
-                other is None or (len(other.log_r) == len(UNDER) and other.n <= s.n),
-                f"must have an `other` detector of {len(UNDER)} inverse temperatures, of no more rows",
-            ),
+            (other is None or (len(other.log_r) == len(UNDER) and other.n <= s.n),
+             f"must have an `other` detector of {len(UNDER)} inverse temperatures, of no more rows"),
         ))  # fmt: skip
         return stream
 
@@ -279,8 +267,7 @@ class Windows:
         merged.closed = max((x for x in (self.closed, other.closed) if x is not None), default=None)
         for name in sorted({*self.kept, *other.kept}):
             same_windows = [side.kept[name] for side in (self, other) if name in side.kept]
-            twice = set.intersection(*(w.batches for w in same_windows)) if len(same_windows) == 2 else set()
-            if twice:
+            if len(same_windows) == 2 and (twice := same_windows[0].batches & same_windows[1].batches):
                 hint = "each batch belongs to one of the two."
                 got = f"{show(min(twice))} in both"
                 raise fail(OptionError, "other", "must not hold a batch that this one holds", got=got, hint=hint)
@@ -299,13 +286,8 @@ class Windows:
             | ({} if w.tally is None else {"tally": w.tally.to_dict()})
             for name, w in sorted(self.kept.items())
         }
-        content = {
-            "most": self.most,
-            "judged": self.judged,
-            "kept": kept,
-            "earlier": self.earlier.to_dict(),
-            "closed": self.closed,
-        }
+        content = {"most": self.most, "judged": self.judged, "kept": kept}
+        content |= {"earlier": self.earlier.to_dict(), "closed": self.closed}
         return documents.document("windows", content)
 
     @classmethod
@@ -327,14 +309,10 @@ class Windows:
         kept, first = windows.kept.values(), min(windows.kept, default=None)
         documents.every((
             (len(kept) <= windows.most, f"must have at most {windows.most} windows `kept`, as `most` says"),
-            (
-                windows.closed is None or first is None or windows.closed < first,
-                "must keep windows that are later than the last that was `closed`",
-            ),
-            (
-                all(w.tally is None or w.tally.n == w.summary.n for w in kept),
-                "must have as many rows in each `tally` as in its `summary`",
-            ),
+            (windows.closed is None or first is None or windows.closed < first,
+             "must keep windows that are later than the last that was `closed`"),
+            (all(w.tally is None or w.tally.n == w.summary.n for w in kept),
+             "must have as many rows in each `tally` as in its `summary`"),
         ))  # fmt: skip
         return windows
 

@@ -29,20 +29,9 @@ class MonitorState(ABC):
     """Settings, sums and evidence of a monitor, and its answers about them. `Monitor` takes rows in."""
 
     __slots__ = (
-        "_family",
-        "_groups",
-        "_looked",
-        "_spent",
-        "_total",
-        "_windows",
-        "alpha",
-        "detect",
-        "form",
-        "grouped",
-        "limits",
-        "run_length",
-        "share",
-    )
+        "_family", "_groups", "_looked", "_spent", "_total", "_windows",
+        "alpha", "detect", "form", "grouped", "limits", "run_length", "share",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -246,10 +235,11 @@ class MonitorState(ABC):
             ``window``, ``n``, ``n_impossible``, ``ecd``, ``ecd_low`` and ``ecd_high``.
         """
         windows = self.windows(level)
-        summaries, intervals = ([pair[j] for pair in windows.values()] for j in (0, 1))
         columns: dict[str, list[Any]] = {"window": list(windows)}
-        columns |= {name: [getattr(s, name) for s in summaries] for name in ("n", "n_impossible", "ecd")}
-        columns |= {f"ecd_{name}": [getattr(interval, name) for interval in intervals] for name in ("low", "high")}
+        columns |= {name: [getattr(s, name) for s, _ in windows.values()] for name in ("n", "n_impossible", "ecd")}
+        columns |= {
+            f"ecd_{end}": [getattr(interval, end) for _, interval in windows.values()] for end in ("low", "high")
+        }
         return frame_of(columns, library)
 
     def last_window(self, level: float = 0.95) -> tuple[str, Summary, Interval] | None:

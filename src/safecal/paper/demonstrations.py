@@ -12,8 +12,8 @@ from .._checks.columns import whole_number
 from .._optional import require
 from .._types import FloatArray
 from ..families.gaussian import gaussian
+from ..judge import evaluate
 from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate
 from .cells import signed
 
 __all__ = ["Modelled", "StateCase", "models_text", "nees_demonstration", "nees_text", "three_models"]

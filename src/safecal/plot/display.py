@@ -20,8 +20,7 @@ from ..families.predictions import Predictions, predictions_of
 from ..html.markup import percent as with_space
 from ..html.markup import shortened
 from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import EvaluateOptions
 
 if TYPE_CHECKING:

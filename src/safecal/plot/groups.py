@@ -17,8 +17,7 @@ from ..families.predictions import Predictions, predictions_of
 from ..html.intervals import ecd_range
 from ..html.markup import shortened
 from ..inference.results import Interval
-from ..judge.evaluation import Evaluation
-from ..judge.front_door import evaluate_predictions
+from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..judge.groups import judge_groups
 from ..options import EvaluateOptions
 from .display import Display, checked, direction_label, estimated, heading, ink, legend_above

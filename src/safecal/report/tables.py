@@ -40,10 +40,9 @@ from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
 from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
-from ..judge.display import class_rows, cox_rows, ece_of, look_rows
+from ..judge.decision import smaller_end
+from ..judge.display import class_rows, cox_rows, ece_of, forecast_rows, look_rows
 from ..judge.evaluation import Evaluation
-from ..judge.forecast_display import forecast_rows
-from ..judge.joint_verdicts import smaller_end
 from ..judge.places import Place, place_rows
 from ..judge.verdict import UNSAFE, Verdict, direction
 from .words import temperature_in_words

@@ -8,8 +8,8 @@ from ..families.predictions import family_named
 from ..html.markup import Markup, element, grouped, metric_text, percent, plain, rows_text, sentence, unbroken
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
+from ..judge.decision import smaller_end
 from ..judge.evaluation import Evaluation
-from ..judge.joint_verdicts import smaller_end
 from ..judge.places import Place, spread_times
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Average, Verdict
 from ..slices.results import Slice

@@ -26,7 +26,7 @@ from ..families.predictions import Predictions
 from .conditions import Condition, Operator
 from .features import Feature, Unreadable
 
-__all__ = ["BEAM", "BINS", "KEPT", "Coded", "Search", "code_feature", "tells_the_outcome"]
+__all__ = ["BEAM", "BINS", "DRAWN", "KEPT", "Coded", "Search", "code_feature", "tells_the_outcome"]
 
 # Of the codes of a feature.
 BINS = 32  # values that are told apart, at most
@@ -42,6 +42,7 @@ _MOST_CLASSES = 10_000
 _COUNTED = 10_000  # rows whose announced mistakes are counted
 _FEWEST_ROWS = 40  # below which a feature of many values tells all outcomes by chance
 # Of the search.
+DRAWN = 1_000_000  # rows that are searched, of both halves
 BEAM = 20  # slices that are extended in each step
 KEPT = 3  # candidates of a half
 _COMMON = 1.0  # excess over variance that one temperature may explain; impossible outcomes make it larger
@@ -76,15 +77,15 @@ class Coded(NamedTuple):
 
 def code_feature(feature: Feature, fewest: int) -> Coded:
     """Code a feature; `Unreadable` where no condition on it separates at least ``fewest`` rows from the others."""
-    values = feature.values
-    coded_already = feature.kind in ("truth", "category")
-    coded_feature = _code_categories(feature, values, fewest) if coded_already else _code_ordered(feature, values)
+    categories = feature.kind in ("truth", "category")
+    coded_feature = _code_categories(feature, fewest) if categories else _code_ordered(feature)
     if not coded_feature.atoms:
         raise Unreadable("its values are all alike")
     return coded_feature
 
 
-def _code_categories(feature: Feature, codes: AnyArray, fewest: int) -> Coded:
+def _code_categories(feature: Feature, fewest: int) -> Coded:
+    codes = feature.values
     counts = np.bincount(codes[codes >= 0], minlength=len(feature.categories))
     common = np.argsort(-counts, kind="stable")[:BINS]
     common = common[counts[common] >= max(fewest, 1)]
@@ -96,13 +97,12 @@ def _code_categories(feature: Feature, codes: AnyArray, fewest: int) -> Coded:
     code_of_category = np.full(len(feature.categories) + 1, _OTHER, dtype=np.uint8)
     code_of_category[common] = np.arange(len(common))
     code_of_category[-1] = BINS  # where a code is -1
-    return Coded(
-        feature, code_of_category[codes], (), tuple(feature.categories[k] for k in common.tolist()), bool(missing.any())
-    )  # fmt: skip
+    values = tuple(feature.categories[k] for k in common.tolist())
+    return Coded(feature, code_of_category[codes], (), values, bool(missing.any()))
 
 
-def _code_ordered(feature: Feature, values: AnyArray) -> Coded:
-    missing = feature.missing()
+def _code_ordered(feature: Feature) -> Coded:
+    values, missing = feature.values, feature.missing()
     has_missing = bool(missing.any())
     present = values[~missing] if has_missing else values
     if not len(present):
@@ -164,8 +164,7 @@ def tells_the_outcome(column: Coded, predictions: Predictions) -> bool:
     """
     if isinstance(predictions, Gaussian):
         values = column.feature.values
-        is_outcome = column.feature.kind == "number" and any(np.array_equal(values, x) for x in predictions.x_true.T)
-        return bool(is_outcome)
+        return column.feature.kind == "number" and any(np.array_equal(values, x) for x in predictions.x_true.T)
     if not isinstance(predictions, Bernoulli | Categorical) or predictions.n < _FEWEST_ROWS:
         return False
     happened = np.asarray(predictions.happened).astype(np.intp)
@@ -175,15 +174,12 @@ def tells_the_outcome(column: Coded, predictions: Predictions) -> bool:
     counts = np.bincount(column.codes.astype(np.intp) * classes + happened, minlength=CODES * classes)
     mistakes_by_feature = predictions.n - int(counts.reshape(CODES, classes).max(axis=1).sum())
     mistakes_by_commonest = predictions.n - int(np.bincount(happened).max())
-    # Where outcomes hardly change, every feature tells them.
-    fewest_otherwise = min(_announced_mistakes(predictions), mistakes_by_commonest)
-    return mistakes_by_commonest > 0 and mistakes_by_feature < _FEWER_MISTAKES * fewest_otherwise
-
-
-def _announced_mistakes(predictions: Predictions) -> float:
-    confidence = predictions.take(np.arange(0, predictions.n, max(predictions.n // _COUNTED, 1))).score().confidence
+    some = np.arange(0, predictions.n, max(predictions.n // _COUNTED, 1))
+    confidence = predictions.take(some).score().confidence
     assert confidence is not None
-    return float((1.0 - confidence).mean()) * predictions.n
+    announced = float((1.0 - confidence).mean()) * predictions.n
+    # Where outcomes hardly change, every feature tells them.
+    return mistakes_by_commonest > 0 and mistakes_by_feature < _FEWER_MISTAKES * min(announced, mistakes_by_commonest)
 
 
 class _Atom(NamedTuple):
@@ -202,18 +198,10 @@ class RankedSlice(NamedTuple):
 
 
 class Search:
-    """A search on some rows.
+    """A search on some of the rows that were coded.
 
-    Parameters
-    ----------
-    columns : sequence of Coded
-        The features.
-    rows : ndarray
-        Which of the coded rows are searched.
-    excess, variance : ndarray
-        Of these rows: the excess, and its variance if the model is right, both with weights.
-    fewest : int
-        Rows that a slice must have at least, and so must the rows outside of it.
+    ``excess`` and ``variance`` are of these rows, with weights; the variance is that if the model is right. A slice
+    must have at least ``fewest`` rows, and so must the rows outside of it.
     """
 
     def __init__(
@@ -228,8 +216,7 @@ class Search:
         self._fewest = fewest
         self._price = math.log(max(sum(column.atoms for column in columns), 2))
         places = np.arange(BINS)
-        cuts, values = (np.array([len(x) for x in sizes])[:, None] for sizes in zip(*(
-            (column.cuts, column.values) for column in columns), strict=True))  # fmt: skip
+        cuts, values = (np.array([[len(getattr(c, name))] for c in columns]) for name in ("cuts", "values"))
         self._offered: dict[Operator, BoolArray] = {
             "<": places < cuts,
             ">=": places < cuts,
@@ -255,10 +242,10 @@ class Search:
                 beam = sorted(grown.values(), key=_order)[:BEAM]
         except KeyboardInterrupt:
             self.interrupted = True
-        return [self._conditions(ranked.atoms) for ranked in self._with_little_overlap(pool)]
-
-    def _conditions(self, atoms: tuple[_Atom, ...]) -> tuple[Condition, ...]:
-        return tuple(self._columns[atom.feature].condition(atom.operator, atom.k) for atom in sorted(atoms))
+        return [
+            tuple(self._columns[atom.feature].condition(atom.operator, atom.k) for atom in sorted(ranked.atoms))
+            for ranked in self._with_little_overlap(pool)
+        ]
 
     def _grow(self, atoms: tuple[_Atom, ...], rows: IndexArray | None) -> Iterator[RankedSlice]:
         """Yield the best slices with one more condition."""
@@ -317,8 +304,7 @@ class Search:
     def _mask(self, atoms: tuple[_Atom, ...]) -> BoolArray:
         mask = np.ones(len(self._variance), dtype=bool)
         for atom in atoms:
-            codes = self._codes[atom.feature]
-            mask &= _MASKS[atom.operator](codes, atom.k)
+            mask &= _MASKS[atom.operator](self._codes[atom.feature], atom.k)
         return mask
 
     def _with_little_overlap(self, pool: dict[frozenset[_Atom], RankedSlice]) -> list[RankedSlice]:

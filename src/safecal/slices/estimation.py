@@ -98,11 +98,8 @@ class Overlaps:
 
     def overlap(self, a: int, b: int) -> float:
         """Return the share of the rows of either that both have."""
-        both, either = (
-            float(self._n[numbers].sum())
-            for numbers in (self.in_slice(a) & self.in_slice(b), self.in_slice(a) | self.in_slice(b))
-        )
-        return both / max(either, 1.0)
+        one, other = self.in_slice(a), self.in_slice(b)
+        return float(self._n[one & other].sum()) / max(float(self._n[one | other].sum()), 1.0)
 
 
 def estimate_slices(tally: Tally, n_first: int, n_second: int, *, level: float, over: bool) -> list[Estimate | None]:
@@ -140,22 +137,12 @@ def estimate_slices(tally: Tally, n_first: int, n_second: int, *, level: float, 
         interval = Interval(float(ecd[k]), float(low[k]), float(high[k]), level, method)
         other_rows = _SliceBounds(tally, np.flatnonzero(overlaps.in_other_half(k) & ~overlaps.in_slice(k)))
         elsewhere, beyond = _compare_with_other_rows(interval, other_rows, shares[k])
-        estimated.append(
-            Estimate(
-                n=int(slice_sums[COLUMN["n"]]),
-                share=float(slice_sums[COLUMN["weight"]] / tally.summary.weight),
-                estimated_on=int(column["n"][k]),
-                ecd=interval,
-                firm=float(firm[k]),
-                temperature=temperatures[k],
-                predicted=float(predicted[k]),
-                observed=float(observed[k]),
-                dimensions=float(dimensions_of[k]),
-                elsewhere=elsewhere,
-                beyond=beyond,
-                alone=alone[k],
-            )
-        )
+        estimated.append(Estimate(
+            n=int(slice_sums[COLUMN["n"]]), share=float(slice_sums[COLUMN["weight"]] / tally.summary.weight),
+            estimated_on=int(column["n"][k]), ecd=interval, firm=float(firm[k]), temperature=temperatures[k],
+            predicted=float(predicted[k]), observed=float(observed[k]), dimensions=float(dimensions_of[k]),
+            elsewhere=elsewhere, beyond=beyond, alone=alone[k],
+        ))  # fmt: skip
     return estimated
 
 
@@ -309,6 +296,7 @@ def reach_of(
     """
     index = np.linspace(0, predictions.n - 1, min(predictions.n, _MOMENT_ROWS)).astype(np.intp)
     alpha = TESTED * (1.0 - level) * shares_of_error(KEPT, 0)[0]
+    noise = math.sqrt(2.0 * depth * math.log(max(atoms, 2)))
     for times in _TIMES:
         moments = _moments(predictions, index, 1.0 / times if over else times)
         if moments is None:
@@ -318,18 +306,13 @@ def reach_of(
             if share < min_share:
                 continue
             tested_rows = share * rows
-            searched_rows = share * searched
-            noise = math.sqrt(2.0 * depth * math.log(max(atoms, 2)))
-            score = mean * math.sqrt(searched_rows / null)
+            score = mean * math.sqrt(share * searched / null)
             chance_found = special.ndtr((score - noise) / math.sqrt(variance / null))
-            larger_variance = max(variance, null)
             t = -float(special.stdtrit(max(tested_rows - 1.0, 1.0), alpha))
-            chance_shown = special.ndtr(
-                (mean * math.sqrt(tested_rows) - t * math.sqrt(larger_variance)) / math.sqrt(variance)
-            )
-            if chance_found * chance_shown >= _LEAST_CHANCE:
-                classes = predictions.discrete
-                return Reach(share, times if over else 1.0 / times, float(chance_found * chance_shown), classes)
+            beyond = mean * math.sqrt(tested_rows) - t * math.sqrt(max(variance, null))
+            chance = float(chance_found * special.ndtr(beyond / math.sqrt(variance)))
+            if chance >= _LEAST_CHANCE:
+                return Reach(share, times if over else 1.0 / times, chance, predictions.discrete)
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Real
@@ -216,37 +216,28 @@ def _from_arrow(column: Any, name: str) -> Feature:
     kind = column.type
     types = pa.types
     if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return _from_dictionary(column, name)
+        array = column.combine_chunks() if hasattr(column, "chunks") else column
+        coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        codes = np.asarray(coded.indices.cast(pa.int32()).fill_null(-1))
+        return _from_codes(codes, coded.dictionary.to_pylist(), name)
+    chunks = column.chunks if hasattr(column, "chunks") else [column]
     if types.is_boolean(kind):
-        codes = [np.asarray(chunk.cast(pa.int8()).fill_null(-1)) for chunk in _chunks(column)]
-        return Feature(name, "truth", np.concatenate([np.empty(0, np.int8), *codes]), (False, True))
+        parts = [np.asarray(chunk.cast(pa.int8()).fill_null(-1)) for chunk in chunks]
+        return Feature(name, "truth", np.concatenate([np.empty(0, np.int8), *parts]), (False, True))
     if types.is_date(kind) or types.is_timestamp(kind):
-        parts = [chunk.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False) for chunk in _chunks(column)]
+        parts = [chunk.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False) for chunk in chunks]
         return Feature(name, "date", np.concatenate([np.empty(0, "datetime64[us]"), *parts]))
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         target_type = pa.float64() if types.is_decimal(kind) else kind
         if len(column) and column.null_count == len(column):
             raise Unreadable("all its values are missing")
-        parts = [chunk.cast(target_type).to_numpy(zero_copy_only=False) for chunk in _chunks(column)]
+        parts = [chunk.cast(target_type).to_numpy(zero_copy_only=False) for chunk in chunks]
         values = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
         numbers = _numbers(values, name)
         return numbers._replace(with_nan=numbers.with_nan and int(np.isnan(values).sum()) > column.null_count)
     if types.is_null(kind):
         raise Unreadable("all its values are missing")
     raise Unreadable("it holds lists" if types.is_nested(kind) else f"it is of type {kind}")
-
-
-def _chunks(column: Any) -> Iterator[Any]:
-    yield from column.chunks if hasattr(column, "chunks") else [column]
-
-
-def _from_dictionary(column: Any, name: str) -> Feature:
-    pa = _pyarrow()
-    array = column.combine_chunks() if hasattr(column, "chunks") else column
-    if not pa.types.is_dictionary(array.type):
-        array = array.dictionary_encode()
-    codes = np.asarray(array.indices.cast(pa.int32()).fill_null(-1))
-    return _from_codes(codes, array.dictionary.to_pylist(), name)
 
 
 class Kinds:

@@ -241,23 +241,18 @@ class Slices:
         start = f"no {word} slice found among the conditions on {count} ({self.n} rows{searched})"
         if self.reach is not None:
             return f"{start}: {self.reach}."
-        why = "how small a slice would have been found is not known"
         if not self.features:
-            why = "there is no feature to look at"
-        else:
-            why += ": rows come in clusters" if self.clustered else ": there are too few rows, or too vague predictions"
-        return f"{start}; {why}."
+            return f"{start}; there is no feature to look at."
+        why = "rows come in clusters" if self.clustered else "there are too few rows, or too vague predictions"
+        return f"{start}; how small a slice would have been found is not known: {why}."
 
     def __repr__(self) -> str:
         lines = [self.sentence.replace("rows): ", "rows):\n")]
         if self.interrupted:
             lines.append("The search was stopped before its end.")
         if self.found:
-            lines += [
-                "",
-                *_table(self),
-                *map(_compare_with_others, (s for s in self if s.compared != _WORSE[self.direction])),
-            ]
+            alike = (s for s in self if s.compared != _WORSE[self.direction])
+            lines += ["", *_table(self), *map(_compare_with_others, alike)]
         lines += [f"left out: {name} ({why})" for name, why in self.left_out]
         return "\n".join(lines)
 

@@ -13,31 +13,103 @@ from __future__ import annotations
 
 import hashlib
 import math
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from .._optional import require
 from .._sums.clusters import Clusters
 from .._sums.tally import Tally
-from .._types import AnyArray
+from .._types import AnyArray, IndexArray
 from ..errors import EngineError
 from ..families.predictions import Predictions
-from . import draw
+from . import Candidates, Halves, Progress, SearchOptions, discovery, noise, number_rows, seeds
 from .conditions import Condition
-from .draw import Draw, Drawn, Halves, noise, seeds
 from .features import Kinds
-from .front_door import Candidates, Progress, SearchOptions, number_rows
 from .results import Slices
 
 __all__ = ["Lots", "Numbers", "RowKeys", "ScatteredSlices", "Share", "SliceStream", "Visit"]
 
 _VALUES, _EQUALS, _NULL = 0x243F6A8885A308D3, 0x13198A2E03707344, 0x24299F31D008  # seeds: any that differ
 _WRAP = (1 << 64) - 1
+
+
+class Drawn(NamedTuple):
+    """Rows that were drawn: their numbers, in order, or their keys, and their columns."""
+
+    rows: IndexArray
+    predictions: Predictions
+    weight: AnyArray | None
+    cluster: AnyArray | None
+    features: Mapping[str, Any]
+
+    def take(self, places: IndexArray) -> Drawn:
+        """Return some of them."""
+        rows, predictions, weight, cluster, features = self
+        return Drawn(
+            rows[places], predictions.take(places), None if weight is None else weight[places],
+            None if cluster is None else cluster[places], {name: x[places] for name, x in features.items()},
+        )  # fmt: skip
+
+    @classmethod
+    def joined(cls, parts: Sequence[Drawn]) -> Drawn:
+        """Put rows of several parts under each other."""
+        first = parts[0]
+        return cls(
+            np.concatenate([part.rows for part in parts]),
+            type(first.predictions).concatenate([part.predictions for part in parts]),
+            None if first.weight is None else np.concatenate([part.weight for part in parts]),
+            None if first.cluster is None else np.concatenate([part.cluster for part in parts]),
+            {name: np.concatenate([part.features[name] for part in parts]) for name in first.features},
+        )
+
+
+@final
+class Draw:
+    """A draw of ``limit`` rows that come in parts, uniform and without replacement; half as many more are held."""
+
+    def __init__(self, seed: int, limit: int) -> None:
+        self._seed, self._limit = seed, limit
+        self._parts: list[Drawn] = []
+        self._below: Any = None  # the noise of a row that is kept lies below
+        self.n = 0
+
+    def add(
+        self, predictions: Predictions, weight: AnyArray | None, cluster: AnyArray | None, features: Mapping[str, Any]
+    ) -> None:
+        """Draw from some more rows."""
+        part = Drawn(np.arange(self.n, self.n + predictions.n), predictions, weight, cluster, features)
+        self.n += predictions.n
+        if self._below is not None:
+            part = self._kept(part)
+        self._parts.append(part)
+        if sum(len(kept.rows) for kept in self._parts) > self._limit + self._limit // 2:
+            self._thin()
+
+    def _kept(self, part: Drawn) -> Drawn:
+        return part.take(np.flatnonzero(noise(part.rows, self._seed) < self._below))
+
+    def _thin(self) -> None:
+        """Keep as many rows as are wanted."""
+        lots = noise(np.concatenate([part.rows for part in self._parts]), self._seed)
+        if len(lots) > self._limit:
+            self._below = np.partition(lots, self._limit)[self._limit]
+            self._parts = list(map(self._kept, self._parts))
+
+    def drawn(self) -> Drawn:
+        """Return the rows that were drawn."""
+        self._thin()
+        return Drawn.joined([part for part in self._parts if len(part.rows)])
+
+
+def _candidates_of(options: SearchOptions, drawn: Drawn, halves: Halves, kinds: Mapping[str, Kinds]) -> Candidates:
+    """Search rows that were drawn from parts."""
+    second = halves.of_rows(drawn.rows, drawn.cluster, drawn.predictions.outcome)
+    features = {name: kinds[name].read(values) for name, values in drawn.features.items()}
+    return Candidates(options, drawn.predictions, drawn.weight, second, features)
 
 
 @final
@@ -82,7 +154,7 @@ class SliceStream:
     ) -> None:
         self._options = SearchOptions(2, 0.02, level, "over", progress)
         self._coins, lots = seeds(None)
-        self._draw = Draw(lots, min(limit, draw.DRAWN))
+        self._draw = Draw(lots, min(limit, discovery.DRAWN))
         self._kinds: dict[str, Kinds] = {}
         self._from_text = from_text
         self._row = 0
@@ -101,7 +173,7 @@ class SliceStream:
         self._halves = Halves.of_sums(self._coins, clusters)
         drawn = self._draw.drawn()
         del self._draw
-        self._candidates = Candidates.of_drawn(self._options, drawn, self._halves, self._kinds)
+        self._candidates = _candidates_of(self._options, drawn, self._halves, self._kinds)
         self._drawn, self._excess = drawn.rows, drawn.predictions.score().excess
 
     def numbers(self, predictions: Predictions, cluster: AnyArray | None, features: Mapping[str, AnyArray]) -> AnyArray:
@@ -118,7 +190,7 @@ class SliceStream:
             )
         second = self._halves.of_rows(rows, cluster, predictions.outcome)
         features_by_name = {name: self._kinds[name].column(features[name]) for name in self._candidates.features}
-        return self._candidates.numbers(features_by_name, second)
+        return number_rows(self._candidates.conditions, features_by_name, second)
 
     def slices(self, tally: Tally) -> Slices:
         """Return the slices, by the sums of all rows, grouped by `numbers`."""
@@ -127,24 +199,7 @@ class SliceStream:
 
 @final
 class RowKeys:
-    """The keys of the rows of one partition, which come in tables.
-
-    Parameters
-    ----------
-    partition : int
-        Its number.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import pyarrow as pa
-    >>> from safecal.slices.two_passes import RowKeys
-    >>> table = pa.table({"y": [1, 0, 1, 1], "site": ["a", None, "b", "a"]})
-    >>> tables = (table, table.take([3, 2, 1, 0]))
-    >>> forward, backward = (RowKeys(0).of(dict(zip(t.column_names, t.columns))) for t in tables)
-    >>> np.array_equal(np.sort(forward), np.sort(backward)), len(set(forward.tolist()))
-    (True, 4)
-    """
+    """The keys of the rows of one partition, which come in tables: the same in whatever order rows come."""
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
@@ -222,10 +277,12 @@ class Share:
         return Share((self.total + other.total) & _WRAP, kinds, self.drawn + other.drawn)
 
 
-class Visit(ABC):
+@final
+class Visit:
     """One pass over the rows of one partition."""
 
-    def __init__(self, partition: int) -> None:
+    def __init__(self, look: Lots | Numbers, partition: int) -> None:
+        self._pass = look
         self._keys = RowKeys(partition)
         self._waiting: deque[AnyArray] = deque()
         self._share = Share()
@@ -247,10 +304,7 @@ class Visit(ABC):
         features: Mapping[str, AnyArray],
     ) -> AnyArray | None:  # fmt: skip
         """Look at the rows of the next table; those that are to be grouped by slices are numbered."""
-        return self._look(Drawn(self._waiting.popleft(), predictions, weight, cluster, features))
-
-    @abstractmethod
-    def _look(self, rows: Drawn) -> AnyArray | None: ...
+        return self._pass.look(Drawn(self._waiting.popleft(), predictions, weight, cluster, features), self._share)
 
 
 @final
@@ -264,21 +318,15 @@ class Lots:
 
     def visit(self, partition: int) -> Visit:
         """Begin with a partition."""
-        return _Drawing(self, partition)
+        return Visit(self, partition)
 
-
-@final
-class _Drawing(Visit):
-    def __init__(self, lots: Lots, partition: int) -> None:
-        super().__init__(partition)
-        self._lots = lots
-
-    def _look(self, rows: Drawn) -> None:
+    def look(self, rows: Drawn, share: Share) -> None:
+        """Add what some rows tell, and those that are drawn, to the share of their partition."""
         for name, values in rows.features.items():
-            self._share.kinds.setdefault(name, Kinds(name, self._lots.from_text)).add(values)
-        places = np.flatnonzero(noise(rows.rows, self._lots.seed) <= np.uint64(self._lots.bound))
+            share.kinds.setdefault(name, Kinds(name, self.from_text)).add(values)
+        places = np.flatnonzero(noise(rows.rows, self.seed) <= np.uint64(self.bound))
         if len(places):
-            self._share.drawn.append(rows.take(places))
+            share.drawn.append(rows.take(places))
 
 
 @final
@@ -292,47 +340,23 @@ class Numbers:
 
     def visit(self, partition: int) -> Visit:
         """Begin with a partition."""
-        return _Numbering(self, partition)
+        return Visit(self, partition)
 
-
-@final
-class _Numbering(Visit):
-    def __init__(self, numbers: Numbers, partition: int) -> None:
-        super().__init__(partition)
-        self._numbers = numbers
-
-    def _look(self, rows: Drawn) -> AnyArray:
-        numbers = self._numbers
-        second = numbers.halves.of_rows(rows.rows, rows.cluster, rows.predictions.outcome)
-        features = {name: kind.column(rows.features[name]) for name, kind in numbers.kinds.items()}
-        return number_rows(numbers.candidates, features, second)
+    def look(self, rows: Drawn, share: Share) -> AnyArray:
+        """Number some rows."""
+        second = self.halves.of_rows(rows.rows, rows.cluster, rows.predictions.outcome)
+        features = {name: kind.column(rows.features[name]) for name, kind in self.kinds.items()}
+        return number_rows(self.candidates, features, second)
 
 
 @final
 class ScatteredSlices:
-    """The search itself, between the two passes.
-
-    Parameters
-    ----------
-    level : float
-        As in `find_slices`.
-    n : int
-        How many rows there are.
-    limit : int
-        Rows that are drawn, at most.
-    from_text : callable
-        Reads a column of text as the values that it spells.
-
-    Attributes
-    ----------
-    lots : Lots
-        The first pass.
-    """
+    """The search itself: among ``n`` rows, of which at most ``limit`` are drawn by the first pass, ``lots``."""
 
     def __init__(self, level: float, n: int, limit: int, from_text: Callable[[AnyArray], AnyArray]) -> None:
         self._options = SearchOptions(2, 0.02, level, "over")
         self._coins, seed = seeds(None)
-        self._limit = min(limit, draw.DRAWN)
+        self._limit = min(limit, discovery.DRAWN)
         # A few more than are wanted: the number of lots below a bound is itself a matter of chance.
         share = (self._limit + 6.0 * math.sqrt(self._limit) + 50.0) / n
         self.lots = Lots(seed, _WRAP if share >= 1.0 else int(share * _WRAP), from_text)
@@ -343,10 +367,9 @@ class ScatteredSlices:
         drawn = Drawn.joined(share.drawn)
         order = np.argsort(noise(drawn.rows, self.lots.seed), kind="stable")[: self._limit]
         halves = Halves.of_sums(self._coins, clusters)
-        self._candidates = Candidates.of_drawn(self._options, drawn.take(order), halves, share.kinds)
-        return Numbers(
-            halves, self._candidates.conditions, {name: share.kinds[name] for name in self._candidates.features}
-        )
+        self._candidates = _candidates_of(self._options, drawn.take(order), halves, share.kinds)
+        kinds = {name: share.kinds[name] for name in self._candidates.features}
+        return Numbers(halves, self._candidates.conditions, kinds)
 
     def slices(self, share: Share, tally: Tally) -> Slices:
         """Return the slices, by the sums of the second pass."""

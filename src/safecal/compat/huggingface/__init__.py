@@ -18,8 +18,7 @@ from ..._checks.message import fail, show
 from ..._types import AnyArray, FloatArray
 from ...errors import LabelError, OptionError, UnreachableError
 from ...families.predictions import Predictions, classifier
-from ...judge.evaluation import Evaluation
-from ...judge.front_door import evaluate_predictions
+from ...judge.evaluation import Evaluation, evaluate_predictions
 from ...options import EvaluateOptions
 from .data import LabelledRows, open_rows, resume
 from .language_model import LanguageModelRun, run_language_model
