@@ -18,17 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "ContributionDisplay",
-    "ExcessDisplay",
-    "TransformDisplay",
-    "draw_shares",
-    "excess_axis",
-    "excess_range",
-    "smallest_share",
-    "share_axis",
-    "spread_of",
-]
+    "NOTHING_POSSIBLE", "ContributionDisplay", "ExcessDisplay", "TransformDisplay", "draw_shares", "draw_unsurprised",
+    "excess_axis", "excess_range", "share_axis", "smallest_share", "spread_of",
+]  # fmt: skip
 
+NOTHING_POSSIBLE = "Every outcome was one that the model had called impossible."
 _FEW = 12  # points up to which each is marked
 _WORST = 0.01  # of the rows
 
@@ -54,10 +48,8 @@ class ExcessDisplay(Display):
         Mean and median of the excess.
     impossible : float
         Share of the weight in rows of infinite excess.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     See Also
     --------
@@ -101,9 +93,7 @@ class ExcessDisplay(Display):
         low, high = excess_range(self)
         smallest = smallest_share(self) if self.excess.size else 1.0
         if look.first:
-            ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
-            ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
-            ax.set_ylabel("share of rows with at least that")
+            draw_unsurprised(ax)
         else:
             low, high = min(low, ax.dataLim.x0), max(high, ax.dataLim.x1)
             smallest = min(smallest, ax.get_ylim()[0] / 0.5)
@@ -117,9 +107,9 @@ class ExcessDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         if not self.excess.size:
-            message(ax, "Every outcome was one that the model had called impossible.")
+            message(ax, NOTHING_POSSIBLE)
             return
-        ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
+        draw_unsurprised(ax)
         if math.isfinite(self.ecd):
             ax.axvline(self.ecd, color=OVER, lw=1.3, ls="-.", zorder=2, label=f"mean (ECD), {self.ecd:+.3g}")
         else:
@@ -130,9 +120,14 @@ class ExcessDisplay(Display):
         excess_axis(ax, *excess_range(self))
         draw_shares(ax, self, ink(ax), "-", "o", "rows")
         share_axis(ax, smallest_share(self))
-        ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
-        ax.set_ylabel("share of rows with at least that")
         legend_above(ax)
+
+
+def draw_unsurprised(ax: Axes) -> None:
+    """Draw the line of rows that surprised as much as announced, and name the axes of shares."""
+    ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
+    ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
+    ax.set_ylabel("share of rows with at least that")
 
 
 def spread_of(evaluation: Evaluation) -> ExcessDisplay:
@@ -202,10 +197,8 @@ class ContributionDisplay(Display):
         Largest ECD that is allowed, in nats; for states the threshold times the dimension.
     n_impossible : int
         Rows that are left out.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     See Also
     --------
@@ -246,46 +239,40 @@ class ContributionDisplay(Display):
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the curve of one of several models."""
         if look.first:
-            ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
-            if math.isfinite(self.limit):
-                ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
-            ax.set_xlim(0.0, 100.0)
-            ax.margins(y=0.12)
-            ax.set_xlabel("rows, the most surprising first (%)")
-            ax.set_ylabel("their part of ECD (nat)")
+            self._frame(ax)
         label = f"{look.name}, ECD {self.total[-1]:+.3g}"
         ax.plot(100.0 * self.share, self.total, zorder=3, **look.line() | {"label": label})
         legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
         if len(self.share) < 2:
-            message(ax, "Every outcome was one that the model had called impossible.")
+            message(ax, NOTHING_POSSIBLE)
             return
         x, y = 100.0 * self.share, self.total
         top = int(np.argmax(y))
-        ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
-        if math.isfinite(self.limit):
-            ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
+        self._frame(ax)
+        rise, fall = slice(top + 1), slice(top, None)
         if top > 0:
-            ax.plot(
-                x[: top + 1], y[: top + 1], color=OVER, lw=2.0, ls="-", zorder=3, label="more surprised than announced"
-            )
+            ax.plot(x[rise], y[rise], color=OVER, lw=2.0, ls="-", zorder=3, label="more surprised than announced")
         if top < len(x) - 1:
-            ax.plot(x[top:], y[top:], color=UNDER, lw=2.0, ls="-.", zorder=3, label="less surprised than announced")
+            ax.plot(x[fall], y[fall], color=UNDER, lw=2.0, ls="-.", zorder=3, label="less surprised than announced")
         name = "ECD" if self.n_impossible == 0 else "ECD of the possible rows"
         end = {"marker": "o", "markersize": 7, "linestyle": "none", "color": ink(ax), "clip_on": False, "zorder": 5}
         ax.plot([100.0], [y[-1]], label=f"{name}, {y[-1]:+.3g}", **end)
         if not math.isnan(self.worst_share):
             at = float(np.interp(_WORST, self.share, self.total))
             label = f"worst 1 %: {100.0 * self.worst_share:.0f} % of the rise"
-            ax.plot(
-                [100.0 * _WORST], [at], marker="D", linestyle="none", color=OVER, markersize=6, zorder=4, label=label
-            )
+            ax.plot([100.0 * _WORST], [at], marker="D", ls="none", color=OVER, markersize=6, zorder=4, label=label)
+        legend_above(ax)
+
+    def _frame(self, ax: Axes) -> None:
+        ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
+        if math.isfinite(self.limit):
+            ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
         ax.set_xlim(0.0, 100.0)
         ax.margins(y=0.12)
         ax.set_xlabel("rows, the most surprising first (%)")
         ax.set_ylabel("their part of ECD (nat)")
-        legend_above(ax)
 
 
 def excess_axis(ax: Axes, low: float, high: float) -> None:
@@ -322,10 +309,8 @@ class TransformDisplay(Display):
         Share of the rows in each twentieth.
     band : (float, float)
         The ends between which 95 % of the shares of a right forecast lie, each by itself.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------
@@ -359,7 +344,7 @@ class TransformDisplay(Display):
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the shares of one of several models."""
         edges = np.linspace(0.0, 1.0, len(self.share) + 1)
-        ax.stairs(self.share, edges, zorder=4, **look.line() | {"label": look.name})
+        ax.stairs(self.share, edges, zorder=4, **look.line())
         self._frame(ax)
         legend_above(ax)
 
