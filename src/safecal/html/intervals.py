@@ -13,8 +13,7 @@ from ..inference.forecasts import Forecast
 from ..inference.law import normal_score
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
-from .frame import Finding
-from .markup import (
+from . import (
     AxisScale,
     Markup,
     centred_label,
@@ -33,6 +32,7 @@ from .markup import (
     tick_text,
     upright_label,
 )
+from .frame import Finding
 
 __all__ = [
     "TemperatureCurve",
@@ -276,28 +276,14 @@ _CURVE_LEFT, _CURVE_RIGHT = 52.0, 424.0
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TemperatureCurve:
-    """How far each temperature is from the one the data ask for.
+    """How far each temperature is from the one the data ask for."""
 
-    Attributes
-    ----------
-    low_side, high_side : ndarray of shape (points, 2)
-        Temperature and distance, outward from the estimate, below it and above it; none where a side is empty.
-    interval : Interval
-        The temperature the data ask for; NaN where it does not exist.
-    distance : float
-        The distance at which temperatures leave the interval.
-    top : float
-        The largest distance.
-    limit : float
-        Largest temperature that is allowed.
-    """
-
-    low_side: FloatArray
-    high_side: FloatArray
-    interval: Interval
-    distance: float
-    top: float
-    limit: float
+    low_side: FloatArray  # (points, 2): temperature and distance, outward from the estimate, below it
+    high_side: FloatArray  # above it
+    interval: Interval  # the temperature the data ask for; NaN where it does not exist
+    distance: float  # at which temperatures leave the interval
+    top: float  # the largest distance
+    limit: float  # largest temperature that is allowed
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:

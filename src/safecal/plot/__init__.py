@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 from .._checks.columns import choice
 from .._checks.message import fail
 from ..errors import OptionError
+from ..html import shortened
 from ..html.diagrams import ReliabilityPoints, has_reliability
 from ..html.intervals import ecd_range, factor_range
-from ..html.markup import shortened
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, SideBySide
 from ..judge.evaluation import Evaluation

@@ -13,8 +13,8 @@ from .._sums.summary import Summary
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import OptionError, UnavailableError
+from ..html import short_count
 from ..html.diagrams import OVER_SIDE, ReliabilityPoints, has_reliability
-from ..html.markup import short_count
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation

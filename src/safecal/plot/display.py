@@ -17,8 +17,8 @@ from .._optional import require
 from .._types import AnyArray, ArrayLike, Labels
 from ..errors import OptionError
 from ..families.predictions import Predictions, predictions_of
-from ..html.markup import percent as with_space
-from ..html.markup import shortened
+from ..html import percent as with_space
+from ..html import shortened
 from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions

@@ -14,7 +14,7 @@ from .._sums.table import Table
 from .._types import ArrayLike, Labels
 from ..errors import OptionError
 from ..families.predictions import Predictions, predictions_of
-from ..html.markup import shortened
+from ..html import shortened
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
 from ..judge.front_door import evaluate_predictions

@@ -8,8 +8,7 @@ from datetime import datetime
 from .._checks.message import fail, show
 from ..errors import InputError
 from ..files import write_atomically
-from ..html.frame import beside_table, code_region, file_of, pairs_table, section
-from ..html.markup import (
+from ..html import (
     AxisScale,
     Markup,
     element,
@@ -27,6 +26,7 @@ from ..html.markup import (
     tick_text,
     unbroken,
 )
+from ..html.frame import beside_table, code_region, file_of, pairs_table, section
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
 from ..judge.evaluation import Evaluation

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from .._checks.classes import clip_for, clips_little
 from .._checks.message import in_options
 from ..families.predictions import family_named
-from ..html.markup import Markup, element, grouped, join, percent, shortened, unbroken, with_code
+from ..html import Markup, element, grouped, join, percent, shortened, unbroken, with_code
 from ..judge.diagnosis import Diagnosis
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place

@@ -10,20 +10,7 @@ from typing import final
 
 from .._optional import version
 from .._sums.table import Table
-from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture, transform_words
-from ..html.frame import (
-    PageFindings,
-    code_region,
-    figure,
-    file_of,
-    icon,
-    json_block,
-    number_table,
-    pairs_table,
-    section,
-)
-from ..html.intervals import TemperatureCurve, directions_picture, forest, temperature_picture
-from ..html.markup import (
+from ..html import (
     Markup,
     element,
     grouped,
@@ -37,6 +24,19 @@ from ..html.markup import (
     unbroken,
     with_code,
 )
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture, transform_words
+from ..html.frame import (
+    PageFindings,
+    code_region,
+    figure,
+    file_of,
+    icon,
+    json_block,
+    number_table,
+    pairs_table,
+    section,
+)
+from ..html.intervals import TemperatureCurve, directions_picture, forest, temperature_picture
 from ..inference.forecasts import Forecast
 from ..judge.display import kind_of
 from ..judge.evaluation import Evaluation

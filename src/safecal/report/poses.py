@@ -12,8 +12,7 @@ from .._kernels.states import Pose, exponential, product
 from .._types import FloatArray, IndexArray
 from ..families.poses import Convention, pose_errors
 from ..files import write_atomically
-from ..html.frame import code_region, figure, pairs_table, region, section
-from ..html.markup import (
+from ..html import (
     AxisScale,
     Markup,
     element,
@@ -29,6 +28,7 @@ from ..html.markup import (
     upright_label,
     with_code,
 )
+from ..html.frame import code_region, figure, pairs_table, region, section
 from ..maps.result import PoseStudy
 from .page import Context, page
 

@@ -6,8 +6,8 @@ from .._sums.splits import Bins
 from .._sums.table import Table
 from ..errors import UnavailableError
 from ..families.predictions import family_named
+from ..html import Markup, element, grouped, join, metric_text, sentence, shortened, unbroken, with_code
 from ..html.frame import beside_table, code_region, plain_table, section
-from ..html.markup import Markup, element, grouped, join, metric_text, sentence, shortened, unbroken, with_code
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
 from ..judge.verdict import SAFE, Verdict

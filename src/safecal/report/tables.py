@@ -7,20 +7,7 @@ from dataclasses import replace
 from .._sums.summary import Summary
 from .._sums.table import Table
 from ..families.predictions import family_named
-from ..html.course import Course, course_picture
-from ..html.frame import (
-    SORT_HINT,
-    Finding,
-    PageFindings,
-    TableColumn,
-    figure,
-    plain_table,
-    region,
-    section,
-    sorting_table,
-)  # fmt: skip
-from ..html.intervals import ecd_gauge, factor_gauge
-from ..html.markup import (
+from ..html import (
     Markup,
     element,
     grouped,
@@ -35,6 +22,19 @@ from ..html.markup import (
     shortened,
     unbroken,
 )
+from ..html.course import Course, course_picture
+from ..html.frame import (
+    SORT_HINT,
+    Finding,
+    PageFindings,
+    TableColumn,
+    figure,
+    plain_table,
+    region,
+    section,
+    sorting_table,
+)  # fmt: skip
+from ..html.intervals import ecd_gauge, factor_gauge
 from ..html.notebook import slices_picture, slices_table
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
@@ -77,7 +77,7 @@ def cards(findings: PageFindings) -> Markup:
             _heading("ECD", "surprise beyond what it announced"),
             _large_number(ecd, "nat" if smaller is None else "nat at most"),
             f"{at_least}{sentence(side)}.",
-            ecd_gauge("ecd-gauge", ecd, findings.limit),
+            ecd_gauge("ecd-gauge", ecd, verdict.allowed),
         ),
         _card(
             _heading("Temperature", "the best fit to the data; 1 is calibrated"),

@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 from ..families.predictions import family_named
-from ..html.markup import Markup, element, grouped, metric_text, percent, plain, rows_text, sentence, unbroken
+from ..html import Markup, element, grouped, metric_text, percent, plain, rows_text, sentence, unbroken
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
 from ..judge.evaluation import Evaluation
