@@ -28,7 +28,7 @@ from ..html import (
     upright_label,
     with_code,
 )
-from ..html.frame import code_region, figure, pairs_table, region, section
+from ..html.frame import code_region, figure, pairs_table, region, section, table_row
 from ..maps.result import PoseStudy
 from .page import Context, page
 
@@ -81,22 +81,13 @@ def poses_html(
 
 
 def _axes_section(study: PoseStudy) -> Markup:
-    head = ("axis", "true over stated variance", "interval", "factor of the deviation")
-    body = [
-        (
-            a.name,
-            metric_text(a.temperature.value),
-            interval_text(a.temperature) if study.several else "not known from one run",
-            metric_text(a.factor),
-        )
-        for a in study.axes
-    ]
-    top = element("thead", element("tr", *(element("th", cell, scope="col") for cell in head)))
-    rows = [
-        element("tr", element("th", row[0], scope="row"), *(element("td", cell, class_="n") for cell in row[1:]))
-        for row in body
-    ]
-    table = region(element("table", top, element("tbody", *rows)), "The axes one by one")
+    names = ("axis", "true over stated variance", "interval", "factor of the deviation")
+    rows = []
+    for axis in study.axes:
+        between = interval_text(axis.temperature) if study.several else "not known from one run"
+        rows.append(table_row(axis.name, [metric_text(axis.temperature.value), between, metric_text(axis.factor)], "n"))
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
+    table = region(element("table", head, element("tbody", *rows)), "The axes one by one")
     note = "Each interval holds by itself. Above 1, the axis is over-confident."
     suspected = [element("p", element("strong", "Suspected:"), " ", with_code(f"{text}.")) for text in study.suspicions]
     parts: list[Markup] = [*suspected, table, element("p", note, class_="note")]
@@ -133,13 +124,9 @@ def _over_time(study: PoseStudy, track: Track) -> Markup:
         keys = np.array(steps.keys, dtype=np.float64)
         nees, band = d + 2.0 * steps.ecd, d + 2.0 * study.consistency.bands()
         image = _time_picture(keys, nees, band, d, "step")
-        caption = (
-            "The line is the mean NEES of the runs at each step; on the right, the same as ECD. If the covariances are "
-        )
-        level = f"{100 * study.evaluation.level:g} %"
-        return figure(
-            heading, image, f"{caption}right, {level} of the steps lie in the grey band. Above, they are too small."
-        )
+        caption = "The line is the mean NEES of the runs at each step; on the right, the same as ECD. If the "
+        caption += f"covariances are right, {100 * study.evaluation.level:g} % of the steps lie in the grey band. "
+        return figure(heading, image, f"{caption}Above, they are too small.")
     predictions = pose_errors(track.truth, track.estimate, track.cov, track.convention)
     nees = d + 2.0 * predictions.score().excess
     windows = np.array_split(np.arange(len(nees)), min(_WINDOWS, len(nees)))
