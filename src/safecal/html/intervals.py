@@ -43,6 +43,7 @@ __all__ = [
     "factor_range",
     "factors_of",
     "forest",
+    "interval_lines",
     "temperature_picture",
 ]
 
@@ -234,7 +235,7 @@ def _forest_row(finding: Finding, scale: AxisScale, y: float, largest: float, *,
         start, end = sorted((scale(0.0), scale(value)))
         width = max(end - start, 0.8)
         parts.append(element("rect", x=start, y=y - 7.0, width=width, height=14.0, class_=f"bar {side}"))
-    parts += _interval_lines(ecd, scale, y, "whisker", 3.5)
+    parts += interval_lines(ecd, scale, y, "whisker", 3.5)
     if not bars and math.isfinite(value):
         size = 3.0 + 3.5 * math.sqrt(finding.share / largest) if largest > 0.0 else 3.0
         fill = side if finding.beyond else f"{side} hollow"
@@ -243,7 +244,7 @@ def _forest_row(finding: Finding, scale: AxisScale, y: float, largest: float, *,
     return element("g", *parts)
 
 
-def _interval_lines(interval: Interval, scale: AxisScale, y: float, class_: str, half: float) -> list[Markup]:
+def interval_lines(interval: Interval, scale: AxisScale, y: float, class_: str, half: float) -> list[Markup]:
     """Return an interval in a row with its two ends, or an arrow where it runs out of the picture."""
     parts = [line(scale(interval.low), y, scale(interval.high), y, class_)]
     inside = [scale(end) for end in (interval.low, interval.high) if scale.holds(end)]

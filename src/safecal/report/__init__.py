@@ -21,12 +21,12 @@ from ..html import (
     percent,
     picture,
     rows_text,
-    shape,
     text_width,
     tick_text,
     unbroken,
 )
 from ..html.frame import beside_table, code_region, figure, file_of, pairs_table, section
+from ..html.intervals import interval_lines
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
 from ..judge.evaluation import Evaluation
@@ -306,18 +306,7 @@ def _forest_row(text: str, x: Interval, scale: AxisScale, y: float, origin: floa
     parts = [label(0.0, y + 4.5, text)]
     value = metric_text(x.value, signed=origin == 0.0).replace("-", "\N{MINUS SIGN}")
     parts.append(label(_WIDTH, y + 4.5, value, "value", "end"))
-    if not math.isnan(x.value):
-        parts.append(line(scale(x.low), y, scale(x.high), y, "span"))
-        parts += [
-            line(scale(end), y - 4.5, scale(end), y + 4.5, "whisker") for end in (x.low, x.high) if scale.holds(end)
-        ]
-        outside = [(end, side) for end, side in ((x.low, -1.0), (x.high, 1.0)) if not scale.holds(end)]
-        parts += [_arrow(scale.start if side < 0.0 else scale.end, y, side) for _, side in outside]
+    parts += [] if math.isnan(x.value) else interval_lines(x, scale, y, "span", 4.5)
     if math.isfinite(x.value):
         parts.append(element("circle", cx=scale(x.value), cy=y, r=5.0, class_="mark"))
     return parts
-
-
-def _arrow(x: float, y: float, outward: float) -> Markup:
-    back = x - 6.0 * outward
-    return shape([(x + 2.0 * outward, y), (back, y - 4.0), (back, y + 4.0)], "arrow")
