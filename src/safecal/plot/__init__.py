@@ -36,20 +36,8 @@ from .display import (
     legend_above,
     message,
     percent,
-)  # fmt: skip
-from .excess import (
-    NOTHING_POSSIBLE,
-    ContributionDisplay,
-    ExcessDisplay,
-    TransformDisplay,
-    draw_shares,
-    draw_unsurprised,
-    excess_axis,
-    excess_range,
-    share_axis,
-    smallest_share,
-    spread_of,
-)  # fmt: skip
+)
+from .excess import ContributionDisplay, ExcessDisplay, TransformDisplay, draw_spreads
 from .groups import GroupsDisplay, SlicesDisplay
 from .intervals import (
     DirectionsDisplay,
@@ -61,7 +49,7 @@ from .intervals import (
     name_rows,
     note,
     temperature_axis,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -320,7 +308,7 @@ class RecalibrationDisplay:
         if has_reliability(self.after.bins):
             self._reliability(diagram)
         else:
-            self._spread(diagram)
+            draw_spreads(diagram, (self.before, self.after), _NAMES, _LOOKS)
         self._ecd(ecd)
         self._temperature(temperature)
         return self
@@ -337,22 +325,6 @@ class RecalibrationDisplay:
             ax.plot(predicted[outside], observed[outside], ls="none", zorder=4, **marks)
         label = f"filled: outside the {percent(self.after.level)} band"
         ax.plot([], [], color=ink(ax), marker="o", linestyle="none", label=label)
-        legend_above(ax)
-
-    def _spread(self, ax: Axes) -> None:
-        spreads = [spread_of(evaluation) for evaluation in (self.before, self.after)]
-        if not all(spread.excess.size for spread in spreads):
-            message(ax, NOTHING_POSSIBLE)
-            return
-        draw_unsurprised(ax)
-        expected = spreads[1].expected
-        if expected is not None:
-            ax.plot(*expected.T, color=ink(ax), lw=1.2, ls=":", zorder=2, label="if calibrated")
-        spans = [excess_range(spread) for spread in spreads]
-        excess_axis(ax, min(low for low, _ in spans), max(high for _, high in spans))
-        for name, spread, look in zip(_NAMES, spreads, _LOOKS, strict=True):
-            draw_shares(ax, spread, *look, name)
-        share_axis(ax, min(map(smallest_share, spreads)))
         legend_above(ax)
 
     def _ecd(self, ax: Axes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -17,12 +18,9 @@ from .display import OVER, UNDER, Display, ModelLook, direction_label, ink, lege
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "NOTHING_POSSIBLE", "ContributionDisplay", "ExcessDisplay", "TransformDisplay", "draw_shares", "draw_unsurprised",
-    "excess_axis", "excess_range", "share_axis", "smallest_share", "spread_of",
-]  # fmt: skip
+__all__ = ["ContributionDisplay", "ExcessDisplay", "TransformDisplay", "draw_spreads"]
 
-NOTHING_POSSIBLE = "Every outcome was one that the model had called impossible."
+_NOTHING_POSSIBLE = "Every outcome was one that the model had called impossible."
 _FEW = 12  # points up to which each is marked
 _WORST = 0.01  # of the rows
 
@@ -76,7 +74,8 @@ class ExcessDisplay(Display):
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        return spread_of(evaluation)
+        shares, median = ExcessShares.of(evaluation), evaluation.histogram.median
+        return cls(shares.excess, shares.share, shares.expected, evaluation.summary.ecd, median, shares.impossible)
 
     @property
     def surprised(self) -> float:
@@ -90,26 +89,26 @@ class ExcessDisplay(Display):
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw the shares of one of several models."""
-        low, high = excess_range(self)
-        smallest = smallest_share(self) if self.excess.size else 1.0
+        low, high = _excess_range(self)
+        smallest = _smallest_share(self) if self.excess.size else 1.0
         if look.first:
-            draw_unsurprised(ax)
+            _draw_unsurprised(ax)
         else:
             low, high = min(low, ax.dataLim.x0), max(high, ax.dataLim.x1)
             smallest = min(smallest, ax.get_ylim()[0] / 0.5)
         ax.set_xscale("linear")
-        excess_axis(ax, low, high)
+        _excess_axis(ax, low, high)
         if self.excess.size:
             label = f"{look.name}, ECD {self.ecd:+.3g}"
             ax.step(self.excess, self.share, where="pre", zorder=4, **look.line() | {"label": label})
-        share_axis(ax, min(smallest, 1.0))
+        _share_axis(ax, min(smallest, 1.0))
         legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
         if not self.excess.size:
-            message(ax, NOTHING_POSSIBLE)
+            message(ax, _NOTHING_POSSIBLE)
             return
-        draw_unsurprised(ax)
+        _draw_unsurprised(ax)
         if math.isfinite(self.ecd):
             ax.axvline(self.ecd, color=OVER, lw=1.3, ls="-.", zorder=2, label=f"mean (ECD), {self.ecd:+.3g}")
         else:
@@ -117,41 +116,52 @@ class ExcessDisplay(Display):
         ax.axvline(self.median, color=ink(ax), lw=1.3, ls=":", zorder=2, label=f"median, {self.median:+.3g}")
         if self.expected is not None:
             ax.plot(*self.expected.T, color=ink(ax), lw=1.2, ls="--", zorder=3, label="if calibrated")
-        excess_axis(ax, *excess_range(self))
-        draw_shares(ax, self, ink(ax), "-", "o", "rows")
-        share_axis(ax, smallest_share(self))
+        _excess_axis(ax, *_excess_range(self))
+        _draw_shares(ax, self, ink(ax), "-", "o", "rows")
+        _share_axis(ax, _smallest_share(self))
         legend_above(ax)
 
 
-def draw_unsurprised(ax: Axes) -> None:
+def _draw_unsurprised(ax: Axes) -> None:
     """Draw the line of rows that surprised as much as announced, and name the axes of shares."""
     ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
     ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
     ax.set_ylabel("share of rows with at least that")
 
 
-def spread_of(evaluation: Evaluation) -> ExcessDisplay:
-    """Return the display of an evaluation, not drawn."""
-    s = evaluation.summary
-    shares = ExcessShares.of(evaluation)
-    return ExcessDisplay(
-        shares.excess, shares.share, shares.expected, s.ecd, evaluation.histogram.median, shares.impossible
-    )
+def draw_spreads(
+    ax: Axes, evaluations: Sequence[Evaluation], names: Sequence[str], looks: Sequence[tuple[str, str, str]]
+) -> None:
+    """Draw the shares of several models, each with its colour, line and marker; the law is that of the last."""
+    spreads = [ExcessDisplay._of(evaluation) for evaluation in evaluations]
+    if not all(spread.excess.size for spread in spreads):
+        message(ax, _NOTHING_POSSIBLE)
+        return
+    _draw_unsurprised(ax)
+    expected = spreads[-1].expected
+    if expected is not None:
+        ax.plot(*expected.T, color=ink(ax), lw=1.2, ls=":", zorder=2, label="if calibrated")
+    spans = [_excess_range(spread) for spread in spreads]
+    _excess_axis(ax, min(low for low, _ in spans), max(high for _, high in spans))
+    for name, spread, look in zip(names, spreads, looks, strict=True):
+        _draw_shares(ax, spread, *look, name)
+    _share_axis(ax, min(map(_smallest_share, spreads)))
+    legend_above(ax)
 
 
-def excess_range(display: ExcessDisplay) -> tuple[float, float]:
+def _excess_range(display: ExcessDisplay) -> tuple[float, float]:
     """Return the ends of an axis for the curves, with room for an arrow where the excess is infinite."""
     values = [0.0, *display.excess.tolist(), *([] if display.expected is None else display.expected[:, 0].tolist())]
     low, high = min(values), max(values)
     return low, high + (0.4 * (high - low) + 0.1 if display.impossible > 0.0 else 0.0)
 
 
-def smallest_share(display: ExcessDisplay) -> float:
+def _smallest_share(display: ExcessDisplay) -> float:
     """Return the smallest share that is drawn."""
     return min(float(display.share.min()), display.impossible or 1.0)
 
 
-def draw_shares(ax: Axes, display: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:
+def _draw_shares(ax: Axes, display: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:
     """Draw the share of rows as a staircase; infinite excess goes on to the edge of the axes."""
     x, y = display.excess, display.share
     few = marker if len(x) <= _FEW else None
@@ -164,7 +174,7 @@ def draw_shares(ax: Axes, display: ExcessDisplay, colour: Any, style: str, marke
         ax.annotate(words, place, (-8, 5), textcoords="offset points", fontsize="small", ha="right")
 
 
-def share_axis(ax: Axes, smallest: float) -> None:
+def _share_axis(ax: Axes, smallest: float) -> None:
     """Make the y axis logarithmic, from the smallest share to all rows, with percentages at its ticks."""
     ax.set_yscale("log")
     ax.set_ylim(min(0.5 * smallest, 0.3), 1.25)
@@ -246,7 +256,7 @@ class ContributionDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         if len(self.share) < 2:
-            message(ax, NOTHING_POSSIBLE)
+            message(ax, _NOTHING_POSSIBLE)
             return
         x, y = 100.0 * self.share, self.total
         top = int(np.argmax(y))
@@ -275,7 +285,7 @@ class ContributionDisplay(Display):
         ax.set_ylabel("their part of ECD (nat)")
 
 
-def excess_axis(ax: Axes, low: float, high: float) -> None:
+def _excess_axis(ax: Axes, low: float, high: float) -> None:
     """Set the limits of an x axis in nats; beyond 1 nat it is logarithmic where the values reach far."""
     pad = 0.05 * (high - low) or 0.1
     if high <= 20.0:

@@ -78,18 +78,10 @@ class Context:
 @final
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """Part of a text, token by token.
+    """Part of a text, token by token."""
 
-    Attributes
-    ----------
-    title : str
-        Where it is from.
-    tokens : tuple of (str, float)
-        Each token and its excess in nats.
-    """
-
-    title: str
-    tokens: tuple[tuple[str, float], ...]
+    title: str  # where it is from
+    tokens: tuple[tuple[str, float], ...]  # each token and its excess in nats
 
 
 def page(

@@ -143,11 +143,10 @@ def _time_picture(at: FloatArray, nees: FloatArray, band: FloatArray | None, d: 
     low, high = float(marks.min()), float(marks.max())
     log = high > 8.0 * d and low > 0.0
     pad = 0.0 if log else 0.06 * (high - low or 1.0)
-    first, last = float(at.min()), float(at.max())
-    x = AxisScale(first, last if last > first else first + 1.0, _LEFT, _RIGHT - 34.0)
+    first, last, right = float(at.min()), float(at.max()), _RIGHT - 34.0
+    x = AxisScale(first, last if last > first else first + 1.0, _LEFT, right)
     y = AxisScale(low / 1.2 if log else max(low - pad, 0.0), high * 1.2 if log else high + pad, _BOTTOM, _TOP, log)
     drawn = [(x(float(t)), y(float(v))) for t, v in zip(at, nees, strict=True) if np.isfinite(v)]
-    right = _RIGHT - 34.0
     parts = [
         *(line(_LEFT, y(t), right, y(t), "grid") for t in y.ticks(6)),
         *(label(_LEFT - 8.0, y(t) + 4.0, tick_text(t), anchor="end") for t in y.ticks(6)),

@@ -33,7 +33,7 @@ from ..html.frame import (
     region,
     section,
     sorting_table,
-)  # fmt: skip
+)
 from ..html.intervals import ecd_gauge, factor_gauge
 from ..html.notebook import slices_picture, slices_table
 from ..inference.bounds import mistakes_text
