@@ -88,7 +88,6 @@ class ExcessDisplay(Display):
         return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {median}"
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
-        """Draw the shares of one of several models."""
         low, high = _excess_range(self)
         smallest = _smallest_share(self) if self.excess.size else 1.0
         if look.first:
@@ -247,7 +246,6 @@ class ContributionDisplay(Display):
         return f"{type(self).__name__}: ECD {end:+.3g}, up to {top:+.3g} from rows that surprised"
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
-        """Draw the curve of one of several models."""
         if look.first:
             self._frame(ax)
         label = f"{look.name}, ECD {self.total[-1]:+.3g}"
@@ -352,7 +350,6 @@ class TransformDisplay(Display):
         return f"{type(self).__name__}: {outer:.3g} % of the outcomes in the outer tenth"
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
-        """Draw the shares of one of several models."""
         edges = np.linspace(0.0, 1.0, len(self.share) + 1)
         ax.stairs(self.share, edges, zorder=4, **look.line())
         self._frame(ax)

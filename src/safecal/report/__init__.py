@@ -199,11 +199,9 @@ def write_comparison(
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
-    created: datetime | None = None,
 ) -> None:
     """Write a comparison to one HTML file, whole or not at all."""
-    text = comparison_html(comparison, sides=sides, title=title, source=source, command=command, created=created)
-    write_atomically(path, text)
+    write_atomically(path, comparison_html(comparison, sides=sides, title=title, source=source, command=command))
 
 
 def _verdict_section(comparison: Comparison) -> Markup:

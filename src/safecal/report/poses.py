@@ -60,10 +60,9 @@ def write_poses(
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
-    created: datetime | None = None,
 ) -> None:
     """Write the page to one HTML file, whole or not at all."""
-    write_atomically(path, poses_html(study, track, title=title, source=source, command=command, created=created))
+    write_atomically(path, poses_html(study, track, title=title, source=source, command=command))
 
 
 def poses_html(
@@ -104,14 +103,9 @@ def _axes_section(study: PoseStudy) -> Markup:
 def _pictures(study: PoseStudy, track: Track) -> Markup:
     parts = []
     if track.estimate.position is not None:
-        parts.append(
-            figure(
-                "Where was it, and where did it say it was?",
-                _track_picture(track),
-                "The line is the true track of the first run. Each ellipse is where the estimate says "
-                "that the truth lies, with 95 % probability; the dot is the truth then. Filled dots lie outside.",
-            )
-        )
+        caption = "The line is the true track of the first run. Each ellipse is where the estimate says that the truth "
+        caption += "lies, with 95 % probability; the dot is the truth then. Filled dots lie outside."
+        parts.append(figure("Where was it, and where did it say it was?", _track_picture(track), caption))
     parts.append(_over_time(study, track))
     return section("track", "Along the track", element("div", *parts, class_="pictures"))
 
