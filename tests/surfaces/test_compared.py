@@ -40,6 +40,17 @@ def test_the_page_shows_every_difference_and_both_models() -> None:
     assert "http" not in text.replace("http-equiv", "")
 
 
+def test_an_infinite_difference_has_an_arrow_to_its_own_side_alone() -> None:
+    logits = 2 * LOG_ODDS
+    logits[np.flatnonzero(HAPPENED)[0]] = -np.inf
+    comparison, _ = _both(logits)
+    assert comparison.ecd.interval.low == comparison.ecd.interval.high == np.inf
+    text = comparison_html(comparison)
+    tips = [float(x) for x in re.findall(r'<polygon points="([\d.]+),[^"]*" class="arrow"/>', text)]
+    assert len(tips) == 2  # of ECD and NLL
+    assert min(tips) > 220.0
+
+
 def test_without_evaluations_the_page_has_the_differences_alone(tmp_path: Path) -> None:
     comparison, _ = _both()
     comparison.report(tmp_path / "page.html", title="Two models")

@@ -18,11 +18,10 @@ from scipy import stats
 import safecal
 from safecal import Evaluation, Summary, Table, plot
 from safecal.errors import InputError, LabelError, MissingExtraError, OptionError, ShapeError, UnavailableError
+from safecal.html import short_count, shortened, visible
 from safecal.html.diagrams import ReliabilityPoints, consistency_band, effective_rows, has_reliability
 from safecal.html.intervals import TemperatureCurve, ecd_range, factor_range
-from safecal.html.markup import short_count, shortened, visible
-from safecal.plot.ecd import draw_intervals
-from safecal.plot.recalibration import _ticks
+from safecal.plot.intervals import _ticks, draw_intervals
 
 pytestmark = pytest.mark.proof
 

@@ -22,10 +22,10 @@ import safecal
 from safecal import Evaluation
 from safecal._sums.summary import as_sums
 from safecal.errors import FileError, InputError
+from safecal.html import AxisScale, plain
 from safecal.html.course import Course
 from safecal.html.diagrams import ExcessShares, ReliabilityPoints, binomial_band, effective_rows, excess_picture
 from safecal.html.frame import PageFindings, coarser
-from safecal.html.markup import AxisScale, plain
 from safecal.report import report_html, write_report
 from safecal.report.page import pictures_section
 from safecal.report.steps import snippet

@@ -8,7 +8,7 @@ from matplotlib import pyplot as plt
 import safecal
 from safecal.errors import OptionError
 from safecal.judge.consistency import Consistency, assess_consistency
-from safecal.plot.consistency import ConsistencyDisplay
+from safecal.plot import ConsistencyDisplay
 
 mpl.use("agg")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from safecal import Evaluation
-from safecal.html.markup import grouped
+from safecal.html import grouped
 from safecal.monitor import Monitor
 from safecal.watch.history import MOST_WINDOWS, History, Point, Raised, window_slots
 from safecal.watch.page import history_page

@@ -10,7 +10,7 @@ from typing import Any
 from .._checks.message import fail, show
 from .._optional import require
 from ..errors import InputError
-from ..html.markup import shortened
+from ..html import shortened
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
 from ..report import report_html

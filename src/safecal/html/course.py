@@ -11,7 +11,7 @@ from typing import Self, final
 from ..inference.local import Local, Range
 from ..judge.decision import ranges_beyond
 from ..judge.places import brief_range
-from .markup import (
+from . import (
     AxisScale,
     Markup,
     centred_label,
@@ -56,25 +56,13 @@ _HEADROOM = 0.14  # of the height: where the name of the worst range stands
 @final
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A range of the predictions in the picture.
+    """A range of the predictions in the picture."""
 
-    Attributes
-    ----------
-    range : Range
-        The range, with the bounds of its ECD.
-    limit : float
-        Largest ECD that is allowed there, in nats.
-    start, end : float
-        Where it lies on the axis.
-    state : str
-        Whether it is beyond its limit, suspected to be, or neither.
-    """
-
-    range: Range
-    limit: float
-    start: float
+    range: Range  # with the bounds of its ECD
+    limit: float  # largest ECD that is allowed there, in nats
+    start: float  # where it lies on the axis
     end: float
-    state: str
+    state: str  # whether it is beyond its limit, suspected to be, or neither
 
     @property
     def middle(self) -> float:
@@ -101,27 +89,13 @@ class Step:
 @final
 @dataclass(frozen=True, slots=True)
 class Course:
-    """ECD along the predictions, as pictures show it.
+    """ECD along the predictions, as pictures show it."""
 
-    Attributes
-    ----------
-    steps : tuple of Step
-        The finest ranges that do not overlap, in the order of the predictions; none where there are no ranges.
-    worst : Step or None
-        The range that is farthest beyond its limit, or nearest to it; it may be a longer one, or of one class.
-    axis : str
-        The quantity on the axis.
-    ticks : tuple of (float, str)
-        Where its ticks lie, and what they say.
-    left, right, bottom, top : float
-        The ends of both axes; bounds may lie outside.
-    """
-
-    steps: tuple[Step, ...]
-    worst: Step | None
-    axis: str
-    ticks: tuple[tuple[float, str], ...]
-    left: float
+    steps: tuple[Step, ...]  # the finest ranges that do not overlap, in the order of the predictions; or none
+    worst: Step | None  # farthest beyond its limit, or nearest to it; it may be a longer range, or of one class
+    axis: str  # the quantity on the axis
+    ticks: tuple[tuple[float, str], ...]  # where its ticks lie, and what they say
+    left: float  # the ends of both axes; bounds may lie outside
     right: float
     bottom: float
     top: float

@@ -14,7 +14,7 @@ from .._types import BoolArray, FloatArray, IndexArray
 from ..families.predictions import family_named
 from ..inference.forecasts import Forecast
 from ..judge.evaluation import Evaluation
-from .markup import (
+from . import (
     AxisScale,
     Markup,
     element,
@@ -68,32 +68,16 @@ def has_reliability(table: Table | None) -> bool:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ReliabilityPoints:
-    """The bins of a reliability diagram, with the ends between which calibrated models observe a share.
+    """The bins of a reliability diagram, with the ends between which calibrated models observe a share."""
 
-    Attributes
-    ----------
-    predicted, observed : ndarray of shape (bins,)
-        Mean prediction, and share that happened; NaN where a bin is empty.
-    low, high : ndarray of shape (bins,)
-        Where the share of a calibrated model lies, with a given probability.
-    n : ndarray of shape (bins,)
-        Rows.
-    share : ndarray of shape (bins,)
-        Share of the weight.
-    edges : ndarray of shape (bins + 1,)
-        The edges of the bins.
-    overconfident : ndarray of shape (bins,)
-        Whether a bin lies on the over-confident side.
-    """
-
-    predicted: FloatArray
-    observed: FloatArray
-    low: FloatArray
+    predicted: FloatArray  # the mean prediction of each bin; NaN where it is empty
+    observed: FloatArray  # the share that happened
+    low: FloatArray  # where the share of a calibrated model lies, with a given probability
     high: FloatArray
-    n: IndexArray
-    share: FloatArray
-    edges: FloatArray
-    overconfident: BoolArray
+    n: IndexArray  # rows
+    share: FloatArray  # of the weight
+    edges: FloatArray  # one more than bins
+    overconfident: BoolArray  # on which side it lies
 
     @classmethod
     def of(cls, table: Table, level: float) -> Self:
@@ -255,28 +239,18 @@ _SPREAD_SIZE = (440.0, 320.0)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 424.0, 34.0, 270.0
 _FARTHEST = 4.0  # how far the rows may stretch the axis, in reaches of a calibrated model
 _REACH = 20.0  # nats, where that is not known
+_EXCESS_NAME = "excess, nat: above 0 more surprised than announced"
 
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class ExcessShares:
-    """Share of the rows whose excess is at least so large.
+    """Share of the rows whose excess is at least so large."""
 
-    Attributes
-    ----------
-    excess, share : ndarray of shape (cells,)
-        The mean excess of each cell of the histogram that holds rows, increasing, and the share of the weight with at
-        least that; rows of infinite excess included.
-    expected : ndarray of shape (points, 2) or None
-        Excess, and the share that a calibrated model has there; None where that is not known.
-    impossible : float
-        Share of the weight in rows of infinite excess.
-    """
-
-    excess: FloatArray
-    share: FloatArray
-    expected: FloatArray | None
-    impossible: float
+    excess: FloatArray  # the mean of each cell of the histogram that holds rows, increasing
+    share: FloatArray  # of the weight, with at least that; rows of infinite excess included
+    expected: FloatArray | None  # (points, 2): excess, and the share of a calibrated model, where that is known
+    impossible: float  # share of the weight in rows of infinite excess
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:
@@ -325,13 +299,7 @@ def excess_picture(name: str, shares: ExcessShares) -> Markup | None:
         *([shape([(x(a), y(s)) for a, s in law.tolist()], "curve second", closed=False)] if len(law) else []),
         shape([(x(a), y(s)) for a, s in steps], "curve", closed=False),
         line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"),
-        label(
-            (_LEFT + _RIGHT) / 2.0,
-            _BOTTOM + 40.0,
-            "excess, nat: above 0 more surprised than announced",
-            "axis-name",
-            "middle",
-        ),
+        label((_LEFT + _RIGHT) / 2.0, _BOTTOM + 40.0, _EXCESS_NAME, "axis-name", "middle"),
         upright_label("rows with at least that", 12.0, (_TOP + _BOTTOM) / 2.0),
         *_legend(len(law) > 0),
     ]
@@ -367,10 +335,10 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
     y = AxisScale(0.0, 1.1 * max(float(share.max()), high), _TRANSFORM_SIZE[1] - 60.0, 14.0)
     floor, even = y(0.0), 1.0 / len(share)
     wide = x(even) - x(0.0) - 2.0
+    sides = ["bar over" if s > high else "bar under" for s in share.tolist()]
     bars = [
-        element("rect", x=x(k * even) + 1.0, y=y(s), width=wide, height=floor - y(s), class_=f"bar {side}")
-        for k, s in enumerate(share.tolist())
-        for side in ["over" if s > high else "under"]
+        element("rect", x=x(k * even) + 1.0, y=y(s), width=wide, height=floor - y(s), class_=side)
+        for k, (s, side) in enumerate(zip(share.tolist(), sides, strict=True))
     ]
     ticks = [0.0, 0.25, 0.5, 0.75, 1.0]
     parts = [
@@ -384,10 +352,8 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
         upright_label("share of rows", 12.0, (14.0 + floor) / 2.0),
     ]
     outer = float(share[0] + share[-1])
-    text = (
-        f"{percent(outer)} of the outcomes lie in the two outer twentieths, where {percent(2.0 * even)} are expected."
-    )
-    return picture(name, _TRANSFORM_SIZE, "Where outcomes fall in their forecasts", text, *parts)
+    text = f"{percent(outer)} of the outcomes lie in the two outer twentieths, where {percent(2.0 * even)} are "
+    return picture(name, _TRANSFORM_SIZE, "Where outcomes fall in their forecasts", f"{text}expected.", *parts)
 
 
 def transform_words(forecast: Forecast) -> str:

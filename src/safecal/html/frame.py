@@ -22,7 +22,7 @@ from ..judge.decision import smaller_end
 from ..judge.evaluation import Evaluation
 from ..judge.groups import judge_groups
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from .markup import Markup, element, join, unbroken, with_code
+from . import Markup, element, unbroken, with_code
 
 __all__ = [
     "SORT_HINT",
@@ -51,76 +51,38 @@ _MOST_BINS = 50  # bins that a page shows
 @final
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One bin or group.
+    """One bin, group or slice."""
 
-    Attributes
-    ----------
-    index : int
-        Its place in the table.
-    name : str
-        Its key as text.
-    n : int
-        Rows.
-    share : float
-        Share of the weight.
-    ecd : Interval
-        ECD, with an interval so wide that those of all keys hold together.
-    limit : float
-        Largest ECD that is allowed there, in nats.
-    beyond : bool
-        Whether it is over-confident beyond the limit; a group as the verdict judges it.
-    remark : str
-        The finding in a few words; empty where there is none.
-    """
-
-    index: int
-    name: str
-    n: int
-    share: float
-    ecd: Interval
-    limit: float
-    beyond: bool
-    remark: str
+    index: int  # its place in the table
+    name: str  # its key as text
+    n: int  # rows
+    share: float  # of the weight
+    ecd: Interval  # so wide that those of all keys hold together
+    limit: float  # largest ECD that is allowed there, in nats
+    beyond: bool  # whether it is over-confident beyond the limit; a group as the verdict judges it
+    remark: str  # the finding in a few words; empty where there is none
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PageFindings:
-    """An evaluation, as far as the page shows it.
-
-    Attributes
-    ----------
-    evaluation : Evaluation
-        All of it.
-    verdict : Verdict
-        Its verdict.
-    limit : float
-        Largest ECD that is allowed on average, in nats.
-    bins : Table or None
-        The bins, neighbours merged where there are very many.
-    in_bins : list of Finding
-        One for each of them.
-    in_groups : list of Finding
-        One for each group, the largest ECD first.
-    """
+    """An evaluation, as far as the page shows it."""
 
     evaluation: Evaluation
     verdict: Verdict
-    limit: float
-    bins: Table | None
-    in_bins: list[Finding]
-    in_groups: list[Finding]
+    bins: Table | None  # neighbours merged where there are very many
+    in_bins: list[Finding]  # one for each of them
+    in_groups: list[Finding]  # one for each group, the largest ECD first
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:
         """Look at an evaluation."""
         verdict = evaluation.verdict
-        limit = verdict.allowed
         bins = None if evaluation.bins is None else coarser(evaluation.bins)
-        in_bins = [] if bins is None else _bin_findings(bins, verdict.level, limit)
+        in_bins = [] if bins is None else _bin_findings(bins, verdict.level, verdict.allowed)
         in_groups = [] if evaluation.groups is None else _group_findings(evaluation.groups, evaluation)
         in_groups.sort(key=lambda group: math.inf if math.isnan(group.ecd.value) else -group.ecd.value)
-        return cls(evaluation, verdict, limit, bins, in_bins, in_groups)
+        return cls(evaluation, verdict, bins, in_bins, in_groups)
 
 
 def _bin_findings(table: Table, level: float, limit: float) -> list[Finding]:
@@ -291,31 +253,31 @@ def json_block(name: str, document: Any) -> Markup:
 
 def number_table(rows: Sequence[tuple[str, str, str]]) -> Markup:
     """Return numbers as a table: name, value, meaning."""
-    body = join(
-        element(
-            "tr",
-            element("th", a, scope="row"),
-            element("td", b, class_="n"),
-            element("td", with_code(unbroken(c)), class_="about"),
-        )
-        for a, b, c in rows
-    )
-    head = element(
-        "tr", *(element("th", name, scope="col") for name in ("number", "value", "what it says")), class_="quiet"
-    )
-    return element(
-        "table",
-        element("caption", "The other numbers", class_="quiet"),
-        element("thead", head),
-        element("tbody", body),
-        class_="numbers",
-    )
+    names = ("number", "value", "what it says")
+    head = element("tr", *(element("th", name, scope="col") for name in names), class_="quiet")
+    body = []
+    for name, value, about in rows:
+        cells = element("td", value, class_="n"), element("td", with_code(unbroken(about)), class_="about")
+        body.append(element("tr", element("th", name, scope="row"), *cells))
+    caption = element("caption", "The other numbers", class_="quiet")
+    return element("table", caption, element("thead", head), element("tbody", *body), class_="numbers")
+
+
+def titled_table(caption: str, names: Sequence[str], body: Sequence[Markup]) -> Markup:
+    """Return a table of rows under their caption and the names of their columns."""
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
+    return element("table", element("caption", caption), head, element("tbody", *body))
+
+
+def table_row(first: str, cells: Sequence[str], class_: str | None = None) -> Markup:
+    """Return a row of a table: what it is about, then its cells, of one class."""
+    return element("tr", element("th", first, scope="row"), *(element("td", cell, class_=class_) for cell in cells))
 
 
 def pairs_table(pairs: Sequence[tuple[str, str]], caption: str) -> Markup:
     """Return names and values as a table."""
-    rows = join(element("tr", element("th", a, scope="row"), element("td", element("bdi", b))) for a, b in pairs)
-    return element("table", element("caption", caption), element("tbody", rows), class_="pairs")
+    rows = [table_row(name, [element("bdi", value)]) for name, value in pairs]
+    return element("table", element("caption", caption), element("tbody", *rows), class_="pairs")
 
 
 def plain_table(
@@ -331,10 +293,7 @@ def plain_table(
 
 def beside_table(caption: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> Markup:
     """Return a table that shows numbers of two models, or of one before and after, beside each other."""
-    body = [
-        element("tr", element("th", name, scope="row"), *(element("td", unbroken(x), class_="n wraps") for x in cells))
-        for name, cells in rows
-    ]
+    body = [table_row(name, list(map(unbroken, cells)), "n wraps") for name, cells in rows]
     return plain_table(caption, names, body, class_="pair")
 
 
@@ -354,19 +313,11 @@ def sorting_table(
     columns: Sequence[TableColumn], body: Sequence[Markup], caption: str, foot: Markup | None = None
 ) -> Markup:
     """Return a table that sorts when a header is pressed."""
-    heads = [
-        element(
-            "th", element("bdi", c.name), scope="col", data_by=c.by, aria_sort=c.order,
-            class_="n" if c.by == "number" else None,
-        )
-        for c in columns
-    ]  # fmt: skip
-    content = element(
-        "table",
-        element("caption", caption),
-        element("thead", element("tr", *heads)),
-        element("tbody", *body),
-        None if foot is None else element("tfoot", foot),
-        class_="keys",
-    )
-    return region(content, caption)
+    heads = []
+    for c in columns:
+        class_ = "n" if c.by == "number" else None
+        name = element("bdi", c.name)
+        heads.append(element("th", name, scope="col", data_by=c.by, aria_sort=c.order, class_=class_))
+    head, last = element("thead", element("tr", *heads)), None if foot is None else element("tfoot", foot)
+    parts = element("caption", caption), head, element("tbody", *body), last
+    return region(element("table", *parts, class_="keys"), caption)

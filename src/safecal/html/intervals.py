@@ -13,8 +13,7 @@ from ..inference.forecasts import Forecast
 from ..inference.law import normal_score
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
-from .frame import Finding
-from .markup import (
+from . import (
     AxisScale,
     Markup,
     centred_label,
@@ -33,6 +32,7 @@ from .markup import (
     tick_text,
     upright_label,
 )
+from .frame import Finding
 
 __all__ = [
     "TemperatureCurve",
@@ -43,6 +43,7 @@ __all__ = [
     "factor_range",
     "factors_of",
     "forest",
+    "interval_lines",
     "temperature_picture",
 ]
 
@@ -197,12 +198,9 @@ def directions_picture(name: str, forecast: Forecast) -> Markup:
         parts += [label(0.0, y + 4.5, axis), line(low, y, high, y, "span")]
         parts.append(element("circle", cx=scale(factor.value), cy=y, r=5.0, class_=f"mark {side}"))
         parts.append(label(_WIDTH, y + 4.5, plain(factor.value), "value", "end"))
-    too_small = [f"{axis} {plain(x.value)}" for axis, x in factors if x.low > 1.0]
-    description = (
-        f"Shown to be too small: {', '.join(too_small)}."
-        if too_small
-        else "In no direction is it shown to be too small."
-    )
+    too_small = ", ".join(f"{axis} {plain(x.value)}" for axis, x in factors if x.low > 1.0)
+    description = "In no direction is it shown to be too small."
+    description = f"Shown to be too small: {too_small}." if too_small else description
     return picture(name, (_WIDTH, bottom + 50.0), "How many times the stated spread is too small", description, *parts)
 
 
@@ -210,11 +208,8 @@ def _limit_lines(limits: list[float], scale: AxisScale, bottom: float) -> list[M
     """Shade the values beyond the limit, and draw it: one line, or one for each where limits differ."""
     lowest, highest = min(limits), max(limits)
     same = lowest == highest
-    rows = (
-        [(limits[0], _TOP, bottom)]
-        if same
-        else [(x, _TOP + _STEP * k, _TOP + _STEP * (k + 1)) for k, x in enumerate(limits)]
-    )
+    rows = [(x, _TOP + _STEP * k, _TOP + _STEP * (k + 1)) for k, x in enumerate(limits)]
+    rows = [(lowest, _TOP, bottom)] if same else rows
     parts = []
     for limit, top, end in rows:
         x = scale(limit)
@@ -238,21 +233,24 @@ def _forest_row(finding: Finding, scale: AxisScale, y: float, largest: float, *,
     parts.append(label(_WIDTH, y + 4.5, metric_text(value, signed=True).replace("-", "\N{MINUS SIGN}"), "value", "end"))
     if bars:
         start, end = sorted((scale(0.0), scale(value)))
-        parts.append(
-            element("rect", x=start, y=y - 7.0, width=max(end - start, 0.8), height=14.0, class_=f"bar {side}")
-        )
-    parts.append(line(scale(ecd.low), y, scale(ecd.high), y, "whisker"))
-    parts += [
-        line(scale(end), y - 3.5, scale(end), y + 3.5, "whisker") for end in (ecd.low, ecd.high) if scale.holds(end)
-    ]
-    parts += [_arrow(scale.start - 2.0, y, -8.0, 4.0, "arrow")] if ecd.low < scale.low else []
-    parts += [_arrow(scale.end + 2.0, y, 8.0, 4.0, "arrow")] if ecd.high > scale.high else []
+        width = max(end - start, 0.8)
+        parts.append(element("rect", x=start, y=y - 7.0, width=width, height=14.0, class_=f"bar {side}"))
+    parts += interval_lines(ecd, scale, y, "whisker", 3.5)
     if not bars and math.isfinite(value):
         size = 3.0 + 3.5 * math.sqrt(finding.share / largest) if largest > 0.0 else 3.0
         fill = side if finding.beyond else f"{side} hollow"
         box = {"x": scale(value) - size, "y": y - size, "width": 2.0 * size, "height": 2.0 * size}
         parts.append(element("rect", **box, rx=1.0, class_=fill))
     return element("g", *parts)
+
+
+def interval_lines(interval: Interval, scale: AxisScale, y: float, class_: str, half: float) -> list[Markup]:
+    """Return an interval in a row with its two ends, or an arrow where it runs out of the picture."""
+    parts = [line(scale(interval.low), y, scale(interval.high), y, class_)]
+    inside = [scale(end) for end in (interval.low, interval.high) if scale.holds(end)]
+    parts += [line(x, y - half, x, y + half, "whisker") for x in inside]
+    parts += [_arrow(scale.start - 2.0, y, -8.0, 4.0, "arrow")] if interval.low < scale.low else []
+    return parts + ([_arrow(scale.end + 2.0, y, 8.0, 4.0, "arrow")] if interval.high > scale.high else [])
 
 
 def _describe(findings: Sequence[Finding]) -> str:
@@ -276,28 +274,14 @@ _CURVE_LEFT, _CURVE_RIGHT = 52.0, 424.0
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class TemperatureCurve:
-    """How far each temperature is from the one the data ask for.
+    """How far each temperature is from the one the data ask for."""
 
-    Attributes
-    ----------
-    low_side, high_side : ndarray of shape (points, 2)
-        Temperature and distance, outward from the estimate, below it and above it; none where a side is empty.
-    interval : Interval
-        The temperature the data ask for; NaN where it does not exist.
-    distance : float
-        The distance at which temperatures leave the interval.
-    top : float
-        The largest distance.
-    limit : float
-        Largest temperature that is allowed.
-    """
-
-    low_side: FloatArray
-    high_side: FloatArray
-    interval: Interval
-    distance: float
-    top: float
-    limit: float
+    low_side: FloatArray  # (points, 2): temperature and distance, outward from the estimate, below it
+    high_side: FloatArray  # above it
+    interval: Interval  # the temperature the data ask for; NaN where it does not exist
+    distance: float  # at which temperatures leave the interval
+    top: float  # the largest distance
+    limit: float  # largest temperature that is allowed
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> Self:
@@ -322,10 +306,9 @@ def temperature_picture(name: str, curve: TemperatureCurve) -> Markup | None:
     x = AxisScale(*curve.ends, _CURVE_LEFT, _CURVE_RIGHT, log=True)
     y = AxisScale(0.0, curve.top, _CURVE_BOTTOM, _CURVE_TOP)
     ticks, heights = x.ticks(7), [t for t in y.ticks(6) if t == int(t)]
+    tall = _CURVE_BOTTOM - _CURVE_TOP
     parts = [
-        element(
-            "rect", x=x(limit), y=_CURVE_TOP, width=x.end - x(limit), height=_CURVE_BOTTOM - _CURVE_TOP, class_="zone"
-        ),
+        element("rect", x=x(limit), y=_CURVE_TOP, width=x.end - x(limit), height=tall, class_="zone"),
         *(line(x.start, y(k), x.end, y(k), "grid") for k in heights if k),
         *(label(x.start - 8.0, y(k) + 4.0, tick_text(k), anchor="end") for k in heights),
         *(label(x(t), _CURVE_BOTTOM + 18.0, tick_text(t), anchor="middle") for t in ticks),

@@ -13,11 +13,7 @@ from ..judge.evaluation import Evaluation
 from ..judge.places import Place, place_rows
 from ..judge.verdict import Verdict
 from ..slices.results import Slices
-from .course import Course, course_picture
-from .diagrams import has_reliability, reliability_diagram
-from .frame import Finding, PageFindings, asset, icon
-from .intervals import TemperatureCurve, forest, temperature_picture
-from .markup import (
+from . import (
     Markup,
     element,
     grouped,
@@ -30,22 +26,17 @@ from .markup import (
     unbroken,
     with_code,
 )
+from .course import Course, course_picture
+from .diagrams import has_reliability, reliability_diagram
+from .frame import Finding, PageFindings, asset, icon, table_row, titled_table
+from .intervals import TemperatureCurve, forest, temperature_picture
 
-__all__ = [
-    "evaluation_html",
-    "framed",
-    "recalibration_html",
-    "slice_findings",
-    "slices_html",
-    "slices_picture",
-    "slices_table",
-    "verdict_html",
-]
+__all__ = ["evaluation_html", "recalibration_html", "slices_html", "slices_picture", "slices_table", "verdict_html"]
 
-_PLACES_LISTED = 5  # that are listed
+_PLACES_LISTED = 5
 _GROUPS_DRAWN = 12  # in a picture
-_GROUPS_LISTED = 50  # groups in the table
-_NAME_LENGTH = 40  # characters of a name
+_GROUPS_LISTED = 50  # in the table
+_NAME_LENGTH, _CONDITION_LENGTH = 40, 60  # characters
 
 # What notebooks say of their own colours: Jupyter, Visual Studio Code, Colab.
 _DARK = '[data-jp-theme-light="false"] .safecal, .vscode-dark .safecal, html[theme="dark"] .safecal'
@@ -54,13 +45,12 @@ _DARK = '[data-jp-theme-light="false"] .safecal, .vscode-dark .safecal, html[the
 def evaluation_html(evaluation: Evaluation, title: str, metrics: list[Metric], tables: list[Table]) -> str:
     """Return an evaluation as HTML; everything from the data is escaped."""
     verdict = evaluation.verdict
-    remedy = None if verdict.diagnosis is None else verdict.diagnosis.remedy
-    images = _pictures(evaluation)
+    diagnosis, images = verdict.diagnosis, _pictures(evaluation)
     return _output(
         verdict,
         *(element("p", "Note: ", with_code(unbroken(note))) for note in evaluation.notes),
         _places(verdict.where, evaluation.summary.weight) if verdict.where else None,
-        None if remedy is None else element("p", "What to do: ", with_code(unbroken(remedy))),
+        None if diagnosis is None else element("p", "What to do: ", with_code(unbroken(diagnosis.remedy))),
         element("div", *images, class_="images") if images else None,
         None if evaluation.slices is None else _slices_part(evaluation.slices),
         _numbers(title, metrics),
@@ -75,17 +65,10 @@ def verdict_html(verdict: Verdict) -> str:
 
 def recalibration_html(verdict: Verdict, paragraphs: list[str], rows: list[list[str]]) -> str:
     """Return the result of a recalibration: the verdict on held-out rows after it, why, and the maps tried."""
-    head, *body = rows
-    table = None
-    if body:
-        lines = [
-            element("tr", element("th", first, scope="row"), *(element("td", cell) for cell in cells))
-            for first, *cells in body
-        ]
-        names = element("tr", *(element("th", name, scope="col") for name in head))
-        caption = element("caption", "What was tried, on rows that no map was fitted to")
-        content = element("table", caption, element("thead", names), element("tbody", *lines))
-        table = element("div", content, class_="scroll")
+    names, *body = rows
+    lines = [table_row(first, cells) for first, *cells in body]
+    caption = "What was tried, on rows that no map was fitted to"
+    table = element("div", titled_table(caption, names, lines), class_="scroll") if body else None
     return _output(verdict, *(element("p", text) for text in paragraphs), table)
 
 
@@ -96,10 +79,10 @@ def _output(verdict: Verdict, *parts: Markup | None) -> str:
         element("p", element("strong", verdict.decision), element("br"), with_code(sentence(verdict.reason))),
         class_="verdict",
     )
-    return framed(element("div", head, *parts, class_=verdict.decision.lower()))
+    return _framed(element("div", head, *parts, class_=verdict.decision.lower()))
 
 
-def framed(*parts: Markup | None) -> str:
+def _framed(*parts: Markup | None) -> str:
     """Return parts for a notebook, with their style."""
     return element("div", element("style", Markup(_style())), *parts, class_="safecal")
 
@@ -122,7 +105,7 @@ def _style() -> str:
 def _pictures(evaluation: Evaluation) -> list[Markup]:
     """Return at most four: reliability, ECD along the predictions, the groups or the temperature, and the slices."""
     findings = PageFindings.of(evaluation)
-    name = "safecal-" + hashlib.sha256(repr(evaluation.summary).encode()).hexdigest()[:10]
+    name = _unique_name(evaluation.summary)
     figures: dict[str, Markup | None] = {}
     if findings.bins is not None and has_reliability(findings.bins):
         figures["Predicted and observed"] = reliability_diagram(f"{name}-reliability", findings.bins)
@@ -143,16 +126,8 @@ def _pictures(evaluation: Evaluation) -> list[Markup]:
 def _places(places: tuple[Place, ...], weight: float) -> Markup:
     more = f", the worst {_PLACES_LISTED} of {len(places)} places" if len(places) > _PLACES_LISTED else ""
     rows = place_rows(places[:_PLACES_LISTED], weight)
-    head = element("tr", *(element("th", name, scope="col") for name in rows[0]))
-    body = [
-        element(
-            "tr", element("th", shortened(first, _NAME_LENGTH), scope="row"), *(element("td", cell) for cell in cells)
-        )
-        for first, *cells in (row.values() for row in rows)
-    ]
-    caption = element("caption", f"Where it is over-confident{more}")
-    table = element("table", caption, element("thead", head), element("tbody", *body))
-    return element("div", table, class_="scroll")
+    body = [table_row(shortened(first, _NAME_LENGTH), cells) for first, *cells in (row.values() for row in rows)]
+    return element("div", titled_table(f"Where it is over-confident{more}", list(rows[0]), body), class_="scroll")
 
 
 def _numbers(title: str, metrics: list[Metric]) -> Markup:
@@ -173,29 +148,19 @@ def _folded(table: Table) -> Markup:
     return element("details", element("summary", name), join([Markup(table_html(listed)), note]))
 
 
-_CONDITION_LENGTH = 60  # characters
-
-
-def slice_findings(slices: Slices, local_threshold: float) -> list[Finding]:
-    """Return the slices as pictures and tables have them; each limit in nats."""
+def slices_picture(name: str, slices: Slices, local_threshold: float = 0.2) -> Markup | None:
+    """Return the slices as bars with their intervals, beside the limit; None where there are none."""
     findings = []
     for place, s in enumerate(slices):
         limit = local_threshold * s.dimensions
         beyond = slices.direction == "over" and s.firm > limit
         findings.append(Finding(place, s.condition, s.n, s.share, s.ecd, limit=limit, beyond=beyond, remark=""))
-    return findings
-
-
-def slices_picture(name: str, slices: Slices, local_threshold: float = 0.2) -> Markup | None:
-    """Return the slices as bars with their intervals, beside the limit; None where there are none."""
-    findings = slice_findings(slices, local_threshold)
     return forest(name, "ECD of each slice", findings, bars=True) if findings else None
 
 
 def slices_table(slices: Slices) -> Markup:
     """Return the slices as a table."""
     names = ("slice", "rows", "share", "ECD", "interval", "elsewhere", "temperature", "predicted", "observed", "adds")
-    head = element("tr", *(element("th", name, scope="col") for name in names))
     body = []
     for s in slices:
         cells = (
@@ -207,10 +172,8 @@ def slices_table(slices: Slices) -> Markup:
             *(metric_text(value) for value in (s.temperature.value, s.predicted, s.observed)),
             metric_text(s.contribution, signed=True),
         )
-        first = element("th", element("bdi", shortened(s.condition, _CONDITION_LENGTH)), scope="row")
-        body.append(element("tr", first, *(element("td", cell) for cell in cells)))
-    return element("table", element("caption", unbroken(slices.sentence)), element("thead", head),
-                   element("tbody", *body))  # fmt: skip
+        body.append(table_row(element("bdi", shortened(s.condition, _CONDITION_LENGTH)), cells))
+    return titled_table(unbroken(slices.sentence), names, body)
 
 
 def _slices_part(slices: Slices) -> Markup:
@@ -222,8 +185,11 @@ def _slices_part(slices: Slices) -> Markup:
 
 def slices_html(slices: Slices) -> str:
     """Return slices as a notebook shows them."""
-    if not len(slices):
-        return framed(_slices_part(slices))
-    name = "safecal-" + hashlib.sha256(repr(slices).encode()).hexdigest()[:10]
-    image = slices_picture(f"{name}-slices", slices)
-    return framed(element("div", element("figure", image), class_="images"), _slices_part(slices))
+    image = slices_picture(f"{_unique_name(slices)}-slices", slices)
+    images = None if image is None else element("div", element("figure", image), class_="images")
+    return _framed(images, _slices_part(slices))
+
+
+def _unique_name(shown: object) -> str:
+    """Return a name for the pictures of a result, which stand in one page with those of others."""
+    return "safecal-" + hashlib.sha256(repr(shown).encode()).hexdigest()[:10]

@@ -311,7 +311,7 @@ class Local:
         safecal.plot.LocalDisplay
             The display, drawn.
         """
-        from ..plot.places import LocalDisplay
+        from ..plot.course import LocalDisplay
 
         return LocalDisplay.from_local(self, local_threshold=local_threshold, ax=ax)
 

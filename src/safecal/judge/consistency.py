@@ -204,7 +204,7 @@ class Consistency:
         matplotlib.figure.Figure
             A new figure; `safecal.plot.ConsistencyDisplay` draws on axes of yours.
         """
-        from ..plot.consistency import ConsistencyDisplay
+        from ..plot.course import ConsistencyDisplay
 
         return ConsistencyDisplay.from_consistency(self).figure_
 

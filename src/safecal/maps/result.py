@@ -168,7 +168,7 @@ class Recalibration:
         safecal.plot.RecalibrationDisplay
             The display, drawn.
         """
-        from ..plot.recalibration import RecalibrationDisplay
+        from ..plot import RecalibrationDisplay
 
         return RecalibrationDisplay.from_evaluations(self.before, self.after, figure=figure)
 

@@ -19,8 +19,8 @@ from .._sums.table import Table
 from .._types import FloatArray
 from ..errors import FileError
 from ..files import write_atomically
+from ..plot.bins import ReliabilityDisplay
 from ..plot.display import NEUTRAL, OVER, UNDER, heading, ink, pyplot
-from ..plot.reliability import ReliabilityDisplay
 from .published import BINS, published_table1
 from .simulated_table import simulations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._types import FloatArray
-from ..plot.consistency import ConsistencyDisplay
+from ..plot.course import ConsistencyDisplay
 from ..plot.display import AFTER, BEFORE, OVER, UNDER, blank_figure, heading, ink, legend_above
 from .tracking import GATE, Banana, Inflation, TrackingStudy
 

@@ -9,25 +9,47 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, final
 
 from .._checks.columns import choice
 from .._checks.message import fail
 from ..errors import OptionError
-from ..html.diagrams import has_reliability
-from ..html.intervals import ecd_range
-from ..html.markup import shortened
+from ..html import shortened
+from ..html.diagrams import ReliabilityPoints, has_reliability
+from ..html.intervals import ecd_range, factor_range
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, SideBySide
 from ..judge.evaluation import Evaluation
-from .consistency import ConsistencyDisplay
-from .display import AFTER, BEFORE, Display, blank_figure, checked, heading, ink, message
-from .ecd import DirectionsDisplay, ECDDisplay, arrow_out
-from .excess import ContributionDisplay, ExcessDisplay, TransformDisplay
-from .groups import GroupsDisplay
-from .places import LocalDisplay, SlicesDisplay
-from .recalibration import RecalibrationDisplay, TemperatureDisplay
-from .reliability import ReliabilityDisplay
+from .bins import ECDDisplay, ReliabilityDisplay, draw_sides
+from .course import ConsistencyDisplay, LocalDisplay
+from .display import (
+    AFTER,
+    BEFORE,
+    OVER,
+    Display,
+    blank_figure,
+    checked,
+    direction_label,
+    heading,
+    ink,
+    legend_above,
+    message,
+    percent,
+)
+from .excess import ContributionDisplay, ExcessDisplay, TransformDisplay, draw_spreads
+from .groups import GroupsDisplay, SlicesDisplay
+from .intervals import (
+    DirectionsDisplay,
+    TemperatureDisplay,
+    arrow_out,
+    draw_ecd,
+    draw_intervals,
+    draw_limits,
+    name_rows,
+    note,
+    temperature_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -192,3 +214,154 @@ def _draw_column(ax: Axes, intervals: list[Interval], names: list[str], origin: 
         if x.low < left:
             arrow_out(ax, y, "no lower bound" if math.isinf(x.low) else f"from {x.low:.3g}", colour, to_right=False)
     ax.set_yticks(range(len(intervals)), names)
+
+
+_NAMES = ("before", "after")
+_LOOKS = ((BEFORE, "--", "o"), (AFTER, "-", "s"))  # colour, line, marker
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class RecalibrationDisplay:
+    """Two evaluations of the same rows, before and after recalibration.
+
+    On the left are the bins of both in one reliability diagram; a filled marker lies outside the range of 95 % of
+    calibrated bins, an empty one inside. For states and densities it is the spread of the excess instead. On the right
+    are ECD and temperature with their intervals, against their limits.
+
+    Attributes
+    ----------
+    before, after : Evaluation
+        The evaluations.
+    axes_ : tuple of matplotlib Axes
+        Where it was drawn: the diagram, ECD, the temperature.
+    figure_ : matplotlib Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np
+    >>> import safecal
+    >>> from safecal.plot import RecalibrationDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> log_odds = rng.normal(0, 2, 4000)
+    >>> y = rng.random(4000) < 1 / (1 + np.exp(-log_odds))
+    >>> safe = safecal.SafeTemperature().fit(y[:2000], logits=3 * log_odds[:2000])
+    >>> before = safecal.evaluate(y[2000:], logits=3 * log_odds[2000:])
+    >>> after = safecal.evaluate(y[2000:], safe.apply(logits=3 * log_odds[2000:]))
+    >>> display = RecalibrationDisplay.from_evaluations(before, after)
+    >>> display
+    RecalibrationDisplay: ECD +0.482 before, -0.0191 after
+    >>> plt.close(display.figure_)
+    """
+
+    before: Evaluation
+    after: Evaluation
+    axes_: tuple[Axes, ...] = field(init=False)
+    figure_: Any = field(init=False)
+
+    @classmethod
+    def from_evaluations(
+        cls, before: Evaluation, after: Evaluation, *, figure: Figure | SubFigure | None = None
+    ) -> Self:
+        """Draw two evaluations.
+
+        Parameters
+        ----------
+        before, after : Evaluation
+            Of the same rows. The limits are those of ``after``.
+        figure : matplotlib Figure or SubFigure, optional
+            As in `dashboard`.
+
+        Returns
+        -------
+        RecalibrationDisplay
+            The display, drawn.
+        """
+        first, second = checked(before, "before"), checked(after, "after")
+        _same("family", first.family, second.family, "compare predictions of one kind.")
+        _same("number of rows", first.n, second.n, "evaluate the same rows, before and after.")
+        _same("bins on", _binned(first), _binned(second), "pass the same `bin_on=` for both.")
+        return cls(first, second).plot(figure=figure)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: ECD {self.before.ecd:+.3g} before, {self.after.ecd:+.3g} after"
+
+    def plot(self, *, figure: Figure | SubFigure | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        figure : matplotlib Figure or SubFigure, optional
+            As in `dashboard`.
+
+        Returns
+        -------
+        RecalibrationDisplay
+            Itself.
+        """
+        self.figure_ = figure = blank_figure(figure, (9.6, 5.4))
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.1, 1.0))
+        places = (grid[:, 0], grid[0, 1], grid[1, 1])
+        self.axes_ = diagram, ecd, temperature = tuple(figure.add_subplot(place) for place in places)
+        if has_reliability(self.after.bins):
+            self._reliability(diagram)
+        else:
+            draw_spreads(diagram, (self.before, self.after), _NAMES, _LOOKS)
+        self._ecd(ecd)
+        self._temperature(temperature)
+        return self
+
+    def _reliability(self, ax: Axes) -> None:
+        tables = [table for table in (self.before.bins, self.after.bins) if table is not None]
+        draw_sides(ax, tables[1].top_label, strip=False)
+        for name, table, (colour, style, marker) in zip(_NAMES, tables, _LOOKS, strict=True):
+            points = ReliabilityPoints.of(table, self.after.level)
+            order = points.filled
+            predicted, observed, outside = points.predicted[order], points.observed[order], points.outside[order]
+            marks: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 7, "clip_on": False}
+            ax.plot(predicted, observed, lw=1.3, ls=style, mfc=ax.get_facecolor(), zorder=3, label=name, **marks)
+            ax.plot(predicted[outside], observed[outside], ls="none", zorder=4, **marks)
+        label = f"filled: outside the {percent(self.after.level)} band"
+        ax.plot([], [], color=ink(ax), marker="o", linestyle="none", label=label)
+        legend_above(ax)
+
+    def _ecd(self, ax: Axes) -> None:
+        both = (self.before, self.after)
+        limits = [self.after.threshold * evaluation.verdict.dimensions for evaluation in both]
+        level = f"{percent(self.after.level)} intervals"
+        draw_ecd(ax, [evaluation.interval for evaluation in both], limits, level, bars=True)
+        name_rows(ax, _NAMES, None)
+        for y, evaluation in enumerate(both):
+            note(ax, y, evaluation.interval, evaluation.n, evaluation.summary.n_impossible, True)
+
+    def _temperature(self, ax: Axes) -> None:
+        intervals = (self.before.temperature, self.after.temperature)
+        if all(math.isnan(interval.value) for interval in intervals):
+            message(ax, f"There is no temperature:\n{intervals[1].method.removeprefix('none: ')}.")
+            return
+        limit = self.after.max_temperature
+        ends = factor_range(intervals, limit)
+        temperature_axis(ax, *ends)
+        draw_limits(ax, limit)
+        draw_intervals(ax, intervals, (limit, limit), ends, origin=1.0)
+        name_rows(ax, _NAMES, None)
+        for y, interval in enumerate(intervals):
+            if math.isnan(interval.value):
+                ax.annotate("none", (1.0, y), (4, 0), textcoords="offset points", fontsize="x-small", va="center")
+            elif not ends[0] <= interval.value <= ends[1]:
+                colour = OVER if interval.low > limit else ink(ax)
+                arrow_out(ax, y, f"estimate {interval.value:g}", colour, to_right=interval.value > 1.0)
+        ax.set_xlabel(direction_label("temperature"))
+        legend_above(ax)
+
+
+def _binned(evaluation: Evaluation) -> str | None:
+    return evaluation.bins.name if evaluation.bins is not None and has_reliability(evaluation.bins) else None
+
+
+def _same(trait: str, before: Any, after: Any, hint: str) -> None:
+    if before != after:
+        rule = f"must have the same {trait} as `before`"
+        raise fail(OptionError, "after", rule, got=f"{after} and {before}", hint=hint)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, Unpack
 
 from .._checks.columns import spelled
 from .._checks.message import fail, show
@@ -17,8 +17,8 @@ from .._optional import require
 from .._types import AnyArray, ArrayLike, Labels
 from ..errors import OptionError
 from ..families.predictions import Predictions, predictions_of
-from ..html.markup import percent as with_space
-from ..html.markup import shortened
+from ..html import percent as with_space
+from ..html import shortened
 from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import EvaluateOptions
@@ -42,7 +42,6 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 _MODEL_GID = "model"
 
 _LEGEND_COLUMNS = 2  # of a legend
-_NAME_LENGTH = 28  # characters of a name
 _LEGEND_LINE = 1.45  # height of a line of a legend, in sizes of its letters
 
 
@@ -99,30 +98,20 @@ class ModelLook(NamedTuple):
         return {"color": self.colour, "ls": self.style, "lw": 1.7, "label": self.name, "gid": _MODEL_GID}
 
 
-def next_look(ax: Axes, name: str) -> ModelLook:
+def next_look(ax: Axes, name: str, length: int) -> ModelLook:
     """Return the look of one more model on axes that may hold others."""
     k = sum(line.get_gid() == _MODEL_GID for line in ax.get_lines())
     colour, style, marker = (palette[k % len(palette)] for palette in (_COLOURS, _STYLES, _MARKERS))
-    return ModelLook(shortened(name, _NAME_LENGTH), colour, style, marker, k == 0)
+    return ModelLook(shortened(name, length), colour, style, marker, k == 0)
 
 
 def legend_above(ax: Axes) -> None:
     """Put the legend above the axes, where no data are."""
     handles, labels = ax.get_legend_handles_labels()
     if handles:
-        ax.legend(
-            handles,
-            labels,
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=_LEGEND_COLUMNS,
-            fontsize="small",
-            frameon=False,
-            borderaxespad=0.2,
-            borderpad=0.2,
-            columnspacing=1.2,
-            handlelength=1.6,
-        )
+        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "ncols": _LEGEND_COLUMNS}
+        spaces = {"borderaxespad": 0.2, "borderpad": 0.2, "columnspacing": 1.2, "handlelength": 1.6}
+        ax.legend(handles, labels, fontsize="small", frameon=False, **place, **spaces)
 
 
 def heading(ax: Axes, text: str) -> None:
@@ -130,10 +119,8 @@ def heading(ax: Axes, text: str) -> None:
     legend = ax.get_legend()
     pad = 6.0
     if legend is not None:
-        texts = legend.get_texts()
-        pad += (
-            math.ceil(len(texts) / _LEGEND_COLUMNS) * _LEGEND_LINE * max(float(label.get_fontsize()) for label in texts)
-        )
+        sizes = [float(label.get_fontsize()) for label in legend.get_texts()]
+        pad += math.ceil(len(sizes) / _LEGEND_COLUMNS) * _LEGEND_LINE * max(sizes)
     ax.set_title(text, loc="left", pad=pad, fontsize="medium", fontweight="bold", parse_math=False)
 
 
@@ -169,6 +156,7 @@ class Display(ABC):
 
     ax_: Axes
     figure_: Any
+    _name_length: ClassVar[int] = 28  # characters of the name of a model
 
     @classmethod
     @abstractmethod
@@ -213,10 +201,8 @@ class Display(ABC):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
+        ax, name : optional
+            As in `from_evaluation`.
 
         Returns
         -------
@@ -227,7 +213,7 @@ class Display(ABC):
         if name is None:
             self._draw(axes)
         else:
-            self._draw_model(axes, next_look(axes, name))
+            self._draw_model(axes, next_look(axes, name, self._name_length))
         return self
 
     def _on(self, ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -308,14 +294,8 @@ class Display(ABC):
             What happened, as one of ``classes_``.
         pos_label : object, optional
             The positive one of two classes; by default the last of ``classes_``.
-        clip : float, optional
-            Move probabilities into ``[clip, 1 - clip]``; off by default.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
-        **options
-            The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on.
+        clip, ax, name, **options : optional
+            As in `from_predictions`.
 
         Returns
         -------
@@ -354,15 +334,8 @@ class Display(ABC):
             What happened.
         pos_label : object, optional
             The positive one of two classes; by default the last of ``classes_``.
-        clip : float, optional
-            Move probabilities into ``[clip, 1 - clip]``; off by default.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called. Models with names can share axes: each has a look of its own, in one legend.
-        **options
-            The other arguments of `safecal.evaluate`: ``bins``, ``by``, ``sample_weight``, ``level`` and so on; columns
-            for the rows of ``X``.
+        clip, ax, name, **options : optional
+            As in `from_predictions`; columns are for the rows of ``X``.
 
         Returns
         -------

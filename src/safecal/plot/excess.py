@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -17,18 +18,9 @@ from .display import OVER, UNDER, Display, ModelLook, direction_label, ink, lege
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ContributionDisplay",
-    "ExcessDisplay",
-    "TransformDisplay",
-    "draw_shares",
-    "excess_axis",
-    "excess_range",
-    "smallest_share",
-    "share_axis",
-    "spread_of",
-]
+__all__ = ["ContributionDisplay", "ExcessDisplay", "TransformDisplay", "draw_spreads"]
 
+_NOTHING_POSSIBLE = "Every outcome was one that the model had called impossible."
 _FEW = 12  # points up to which each is marked
 _WORST = 0.01  # of the rows
 
@@ -54,10 +46,8 @@ class ExcessDisplay(Display):
         Mean and median of the excess.
     impossible : float
         Share of the weight in rows of infinite excess.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     See Also
     --------
@@ -84,7 +74,8 @@ class ExcessDisplay(Display):
 
     @classmethod
     def _of(cls, evaluation: Evaluation) -> Self:
-        return spread_of(evaluation)
+        shares, median = ExcessShares.of(evaluation), evaluation.histogram.median
+        return cls(shares.excess, shares.share, shares.expected, evaluation.summary.ecd, median, shares.impossible)
 
     @property
     def surprised(self) -> float:
@@ -97,29 +88,26 @@ class ExcessDisplay(Display):
         return f"{type(self).__name__}: ECD {self.ecd:+.3g}, {median}"
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
-        """Draw the shares of one of several models."""
-        low, high = excess_range(self)
-        smallest = smallest_share(self) if self.excess.size else 1.0
+        low, high = _excess_range(self)
+        smallest = _smallest_share(self) if self.excess.size else 1.0
         if look.first:
-            ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
-            ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
-            ax.set_ylabel("share of rows with at least that")
+            _draw_unsurprised(ax)
         else:
             low, high = min(low, ax.dataLim.x0), max(high, ax.dataLim.x1)
             smallest = min(smallest, ax.get_ylim()[0] / 0.5)
         ax.set_xscale("linear")
-        excess_axis(ax, low, high)
+        _excess_axis(ax, low, high)
         if self.excess.size:
             label = f"{look.name}, ECD {self.ecd:+.3g}"
             ax.step(self.excess, self.share, where="pre", zorder=4, **look.line() | {"label": label})
-        share_axis(ax, min(smallest, 1.0))
+        _share_axis(ax, min(smallest, 1.0))
         legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
         if not self.excess.size:
-            message(ax, "Every outcome was one that the model had called impossible.")
+            message(ax, _NOTHING_POSSIBLE)
             return
-        ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
+        _draw_unsurprised(ax)
         if math.isfinite(self.ecd):
             ax.axvline(self.ecd, color=OVER, lw=1.3, ls="-.", zorder=2, label=f"mean (ECD), {self.ecd:+.3g}")
         else:
@@ -127,36 +115,52 @@ class ExcessDisplay(Display):
         ax.axvline(self.median, color=ink(ax), lw=1.3, ls=":", zorder=2, label=f"median, {self.median:+.3g}")
         if self.expected is not None:
             ax.plot(*self.expected.T, color=ink(ax), lw=1.2, ls="--", zorder=3, label="if calibrated")
-        excess_axis(ax, *excess_range(self))
-        draw_shares(ax, self, ink(ax), "-", "o", "rows")
-        share_axis(ax, smallest_share(self))
-        ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
-        ax.set_ylabel("share of rows with at least that")
+        _excess_axis(ax, *_excess_range(self))
+        _draw_shares(ax, self, ink(ax), "-", "o", "rows")
+        _share_axis(ax, _smallest_share(self))
         legend_above(ax)
 
 
-def spread_of(evaluation: Evaluation) -> ExcessDisplay:
-    """Return the display of an evaluation, not drawn."""
-    s = evaluation.summary
-    shares = ExcessShares.of(evaluation)
-    return ExcessDisplay(
-        shares.excess, shares.share, shares.expected, s.ecd, evaluation.histogram.median, shares.impossible
-    )
+def _draw_unsurprised(ax: Axes) -> None:
+    """Draw the line of rows that surprised as much as announced, and name the axes of shares."""
+    ax.axvline(0.0, color=ink(ax), lw=0.8, zorder=1)
+    ax.set_xlabel(direction_label("excess (nat)", "less surprised", "more surprised"))
+    ax.set_ylabel("share of rows with at least that")
 
 
-def excess_range(display: ExcessDisplay) -> tuple[float, float]:
+def draw_spreads(
+    ax: Axes, evaluations: Sequence[Evaluation], names: Sequence[str], looks: Sequence[tuple[str, str, str]]
+) -> None:
+    """Draw the shares of several models, each with its colour, line and marker; the law is that of the last."""
+    spreads = [ExcessDisplay._of(evaluation) for evaluation in evaluations]
+    if not all(spread.excess.size for spread in spreads):
+        message(ax, _NOTHING_POSSIBLE)
+        return
+    _draw_unsurprised(ax)
+    expected = spreads[-1].expected
+    if expected is not None:
+        ax.plot(*expected.T, color=ink(ax), lw=1.2, ls=":", zorder=2, label="if calibrated")
+    spans = [_excess_range(spread) for spread in spreads]
+    _excess_axis(ax, min(low for low, _ in spans), max(high for _, high in spans))
+    for name, spread, look in zip(names, spreads, looks, strict=True):
+        _draw_shares(ax, spread, *look, name)
+    _share_axis(ax, min(map(_smallest_share, spreads)))
+    legend_above(ax)
+
+
+def _excess_range(display: ExcessDisplay) -> tuple[float, float]:
     """Return the ends of an axis for the curves, with room for an arrow where the excess is infinite."""
     values = [0.0, *display.excess.tolist(), *([] if display.expected is None else display.expected[:, 0].tolist())]
     low, high = min(values), max(values)
     return low, high + (0.4 * (high - low) + 0.1 if display.impossible > 0.0 else 0.0)
 
 
-def smallest_share(display: ExcessDisplay) -> float:
+def _smallest_share(display: ExcessDisplay) -> float:
     """Return the smallest share that is drawn."""
     return min(float(display.share.min()), display.impossible or 1.0)
 
 
-def draw_shares(ax: Axes, display: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:
+def _draw_shares(ax: Axes, display: ExcessDisplay, colour: Any, style: str, marker: str, label: str) -> None:
     """Draw the share of rows as a staircase; infinite excess goes on to the edge of the axes."""
     x, y = display.excess, display.share
     few = marker if len(x) <= _FEW else None
@@ -169,7 +173,7 @@ def draw_shares(ax: Axes, display: ExcessDisplay, colour: Any, style: str, marke
         ax.annotate(words, place, (-8, 5), textcoords="offset points", fontsize="small", ha="right")
 
 
-def share_axis(ax: Axes, smallest: float) -> None:
+def _share_axis(ax: Axes, smallest: float) -> None:
     """Make the y axis logarithmic, from the smallest share to all rows, with percentages at its ticks."""
     ax.set_yscale("log")
     ax.set_ylim(min(0.5 * smallest, 0.3), 1.25)
@@ -202,10 +206,8 @@ class ContributionDisplay(Display):
         Largest ECD that is allowed, in nats; for states the threshold times the dimension.
     n_impossible : int
         Rows that are left out.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     See Also
     --------
@@ -244,51 +246,44 @@ class ContributionDisplay(Display):
         return f"{type(self).__name__}: ECD {end:+.3g}, up to {top:+.3g} from rows that surprised"
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
-        """Draw the curve of one of several models."""
         if look.first:
-            ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
-            if math.isfinite(self.limit):
-                ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
-            ax.set_xlim(0.0, 100.0)
-            ax.margins(y=0.12)
-            ax.set_xlabel("rows, the most surprising first (%)")
-            ax.set_ylabel("their part of ECD (nat)")
+            self._frame(ax)
         label = f"{look.name}, ECD {self.total[-1]:+.3g}"
         ax.plot(100.0 * self.share, self.total, zorder=3, **look.line() | {"label": label})
         legend_above(ax)
 
     def _draw(self, ax: Axes) -> None:
         if len(self.share) < 2:
-            message(ax, "Every outcome was one that the model had called impossible.")
+            message(ax, _NOTHING_POSSIBLE)
             return
         x, y = 100.0 * self.share, self.total
         top = int(np.argmax(y))
-        ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
-        if math.isfinite(self.limit):
-            ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
+        self._frame(ax)
+        rise, fall = slice(top + 1), slice(top, None)
         if top > 0:
-            ax.plot(
-                x[: top + 1], y[: top + 1], color=OVER, lw=2.0, ls="-", zorder=3, label="more surprised than announced"
-            )
+            ax.plot(x[rise], y[rise], color=OVER, lw=2.0, ls="-", zorder=3, label="more surprised than announced")
         if top < len(x) - 1:
-            ax.plot(x[top:], y[top:], color=UNDER, lw=2.0, ls="-.", zorder=3, label="less surprised than announced")
+            ax.plot(x[fall], y[fall], color=UNDER, lw=2.0, ls="-.", zorder=3, label="less surprised than announced")
         name = "ECD" if self.n_impossible == 0 else "ECD of the possible rows"
         end = {"marker": "o", "markersize": 7, "linestyle": "none", "color": ink(ax), "clip_on": False, "zorder": 5}
         ax.plot([100.0], [y[-1]], label=f"{name}, {y[-1]:+.3g}", **end)
         if not math.isnan(self.worst_share):
             at = float(np.interp(_WORST, self.share, self.total))
             label = f"worst 1 %: {100.0 * self.worst_share:.0f} % of the rise"
-            ax.plot(
-                [100.0 * _WORST], [at], marker="D", linestyle="none", color=OVER, markersize=6, zorder=4, label=label
-            )
+            ax.plot([100.0 * _WORST], [at], marker="D", ls="none", color=OVER, markersize=6, zorder=4, label=label)
+        legend_above(ax)
+
+    def _frame(self, ax: Axes) -> None:
+        ax.axhline(0.0, color=ink(ax), lw=0.8, zorder=1)
+        if math.isfinite(self.limit):
+            ax.axhline(self.limit, color=ink(ax), lw=1.2, ls="--", zorder=1, label=f"limit, {self.limit:g} nat")
         ax.set_xlim(0.0, 100.0)
         ax.margins(y=0.12)
         ax.set_xlabel("rows, the most surprising first (%)")
         ax.set_ylabel("their part of ECD (nat)")
-        legend_above(ax)
 
 
-def excess_axis(ax: Axes, low: float, high: float) -> None:
+def _excess_axis(ax: Axes, low: float, high: float) -> None:
     """Set the limits of an x axis in nats; beyond 1 nat it is logarithmic where the values reach far."""
     pad = 0.05 * (high - low) or 0.1
     if high <= 20.0:
@@ -322,10 +317,8 @@ class TransformDisplay(Display):
         Share of the rows in each twentieth.
     band : (float, float)
         The ends between which 95 % of the shares of a right forecast lie, each by itself.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     Examples
     --------
@@ -357,9 +350,8 @@ class TransformDisplay(Display):
         return f"{type(self).__name__}: {outer:.3g} % of the outcomes in the outer tenth"
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
-        """Draw the shares of one of several models."""
         edges = np.linspace(0.0, 1.0, len(self.share) + 1)
-        ax.stairs(self.share, edges, zorder=4, **look.line() | {"label": look.name})
+        ax.stairs(self.share, edges, zorder=4, **look.line())
         self._frame(ax)
         legend_above(ax)
 

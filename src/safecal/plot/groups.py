@@ -1,10 +1,10 @@
-"""ECD by group: for whom the model is over-confident."""
+"""For whom: ECD by group, and of slices."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, Unpack, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, final
 
 import numpy as np
 
@@ -14,22 +14,22 @@ from .._sums.table import Table
 from .._types import ArrayLike, Labels
 from ..errors import OptionError
 from ..families.predictions import Predictions, predictions_of
-from ..html.intervals import ecd_range
-from ..html.markup import shortened
+from ..html import shortened
 from ..inference.results import Interval
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..judge.groups import judge_groups
 from ..options import EvaluateOptions
-from .display import Display, checked, direction_label, estimated, heading, ink, legend_above
-from .ecd import BEYOND, draw_intervals, draw_zero, name_rows, note, states
+from ..slices.results import Slices
+from .display import Display, checked, estimated, heading, message
+from .intervals import BEYOND, draw_ecd, name_rows, note, states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["GroupsDisplay"]
+__all__ = ["GroupsDisplay", "SlicesDisplay"]
 
 _GROUPS_DRAWN = 20
-_NAME_LENGTH = 28  # characters of a name
+_NAME_LENGTH = 28  # characters of a group
 
 
 @final
@@ -53,10 +53,8 @@ class GroupsDisplay(Display):
         What the groups are.
     limits : tuple of float
         Largest ECD that is allowed in each group, in nats: the threshold times its dimensions.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     See Also
     --------
@@ -132,24 +130,10 @@ class GroupsDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,), or Predictions
-            What happened, with a prediction beside it; or predictions, which hold both.
-        y_prob : array-like of shape (n,) or (n, K)
-            Probability of the positive class, or of each of K classes.
-        logits : array-like of shape (n,) or (n, K)
-            Log-odds, or unnormalised log-probabilities, instead of ``y_prob``.
-        pos_label : object, optional
-            The label of the positive class, for shape (n,).
-        labels : sequence of K hashables, optional
-            The names of the columns in their order, for shape (n, K).
-        clip : float, optional
-            Move probabilities into ``[clip, 1 - clip]``; off by default.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called; written above.
-        most : int, default 20
-            How many groups to draw, at most.
+        y_true, y_prob, logits, pos_label, labels, clip
+            Outcomes and predictions, as in `safecal.evaluate`; or `Predictions`, which hold both.
+        ax, name, most : optional
+            As in `from_evaluation`.
         **options
             ``by``, and the other arguments of `safecal.evaluate`.
 
@@ -180,22 +164,10 @@ class GroupsDisplay(Display):
 
         Parameters
         ----------
-        estimator : object
-            A fitted classifier with ``predict_proba`` and ``classes_``.
-        X : array-like
-            Rows that it was not fitted to.
-        y : array-like of shape (n,)
-            What happened, as one of ``classes_``.
-        pos_label : object, optional
-            The positive one of two classes; by default the last of ``classes_``.
-        clip : float, optional
-            Move probabilities into ``[clip, 1 - clip]``; off by default.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called; written above.
-        most : int, default 20
-            How many groups to draw, at most.
+        estimator, X, y, pos_label, clip
+            The classifier, and rows that it was not fitted to, as in `ECDDisplay.from_estimator`.
+        ax, name, most : optional
+            As in `from_evaluation`.
         **options
             ``by``, and the other arguments of `safecal.evaluate`.
 
@@ -228,12 +200,8 @@ class GroupsDisplay(Display):
             Largest ECD that is allowed, in nats.
         level : float, default 0.95
             Level of the intervals.
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called; written above.
-        most : int, default 20
-            How many groups to draw, at most.
+        ax, name, most : optional
+            As in `from_evaluation`.
 
         Returns
         -------
@@ -246,15 +214,9 @@ class GroupsDisplay(Display):
     @classmethod
     def _of_table(cls, table: Table, intervals: Sequence[Interval], limits: Sequence[float]) -> Self:
         order = np.lexsort((-table.n, -table.ecd)).tolist()  # NaN comes last
-        n, impossible = table.n.tolist(), table.n_impossible.tolist()
-        return cls(
-            tuple(table.label(k) for k in order),
-            tuple(n[k] for k in order),
-            tuple(impossible[k] for k in order),
-            tuple(intervals[k] for k in order),
-            table.name,
-            tuple(limits[k] for k in order),
-        )
+        columns = table.labels, table.n.tolist(), table.n_impossible.tolist(), intervals, limits
+        labels, n, n_impossible, ordered, ordered_limits = (tuple(column[k] for k in order) for column in columns)
+        return cls(labels, n, n_impossible, ordered, table.name, ordered_limits)
 
     def __repr__(self) -> str:
         beyond = states(self.intervals, self.limits).count(BEYOND)
@@ -266,12 +228,8 @@ class GroupsDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called; written above.
-        most : int, default 20
-            How many groups to draw, at most; a line says how many more there are.
+        ax, name, most : optional
+            As in `from_evaluation`.
 
         Returns
         -------
@@ -283,17 +241,13 @@ class GroupsDisplay(Display):
         axes = self._on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + more)))
         self._draw(axes, drawn)
         if name is not None:
-            heading(axes, shortened(name, _NAME_LENGTH))
+            heading(axes, shortened(name, self._name_length))
         return self
 
     def _draw(self, ax: Axes, drawn: int = _GROUPS_DRAWN) -> None:
         more = len(self.labels) - drawn
-        intervals = self.intervals[:drawn]
-        limits = self.limits[:drawn]
-        draw_zero(ax, limits)
-        ax.plot([], [], color=ink(ax), lw=1.3, label="intervals, all together")
-        draw_intervals(ax, intervals, limits, ecd_range(intervals, limits))
-        counts = self.n[:drawn]
+        intervals, counts = self.intervals[:drawn], self.n[:drawn]
+        draw_ecd(ax, intervals, self.limits[:drawn], "intervals, all together")
         name_rows(ax, [shortened(label, _NAME_LENGTH) for label in self.labels[:drawn]], counts)
         for y, row in enumerate(zip(intervals, counts, self.n_impossible[:drawn], strict=True)):
             note(ax, y, *row, True)
@@ -302,5 +256,86 @@ class GroupsDisplay(Display):
             words = f"and {more:,} more group{'' if more == 1 else 's'} with smaller ECD"
             ax.text(0.5, drawn, words, transform=ax.get_yaxis_transform(), ha="center", va="center", fontsize="small")
         ax.set_ylabel(shortened(self.name, _NAME_LENGTH), parse_math=False)
-        ax.set_xlabel(direction_label("ECD (nat)"))
-        legend_above(ax)
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class SlicesDisplay(Display):
+    """Slices as bars, with intervals that hold together, against the limit.
+
+    Attributes
+    ----------
+    slices : Slices
+        What is drawn.
+    limits : tuple of float
+        Largest ECD that is allowed in each, in nats.
+    ax_, figure_ : matplotlib Axes, and its Figure
+        Where it was drawn.
+
+    See Also
+    --------
+    GroupsDisplay : ECD by groups of your own.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> import numpy as np
+    >>> import safecal
+    >>> rng = np.random.default_rng(0)
+    >>> z, age = rng.normal(0, 2, 4000), rng.integers(20, 90, 4000)
+    >>> happened = rng.random(4000) < 1 / (1 + np.exp(-z / np.where(age >= 70, 3, 1)))
+    >>> display = safecal.find_slices(safecal.bernoulli(happened, logits=z), {"age": age}).plot()
+    >>> display
+    SlicesDisplay: 1 slice
+    >>> plt.close(display.figure_)
+    """
+
+    slices: Slices
+    limits: tuple[float, ...]
+    _name_length: ClassVar[int] = 36  # conditions are long
+
+    @classmethod
+    def _of(cls, evaluation: Evaluation) -> Self:
+        slices = evaluation.slices
+        if slices is None:
+            hint = "evaluate with `features=` a frame of what is known of each row."
+            raise fail(OptionError, "evaluation", "must have slices", hint=hint)
+        return cls._with(slices, evaluation.limits.local_threshold)
+
+    @classmethod
+    def _with(cls, slices: Slices, local_threshold: float) -> Self:
+        return cls(slices, tuple(local_threshold * s.dimensions for s in slices))
+
+    @classmethod
+    def from_slices(cls, slices: Slices, *, local_threshold: float = 0.2, ax: Axes | None = None) -> Self:
+        """Draw slices.
+
+        Parameters
+        ----------
+        slices : Slices
+            The slices to draw.
+        local_threshold : float, default 0.2
+            Largest ECD that is allowed in a slice, in nats a dimension.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        SlicesDisplay
+            The display, drawn.
+        """
+        return cls._with(slices, positive(local_threshold, "local_threshold")).plot(ax=ax)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}: {len(self.slices)} slice{'' if len(self.slices) == 1 else 's'}"
+
+    def _size(self) -> tuple[float, float]:
+        return 6.8, 1.8 + 0.32 * max(len(self.slices), 2)
+
+    def _draw(self, ax: Axes) -> None:
+        if not len(self.slices):
+            message(ax, "No slice was found.")
+            return
+        draw_ecd(ax, [s.ecd for s in self.slices], self.limits, "intervals, all together", bars=True)
+        conditions = [shortened(s.condition, self._name_length) for s in self.slices]
+        name_rows(ax, conditions, [s.n for s in self.slices])

@@ -8,8 +8,7 @@ from datetime import datetime
 from .._checks.message import fail, show
 from ..errors import InputError
 from ..files import write_atomically
-from ..html.frame import beside_table, code_region, file_of, pairs_table, section
-from ..html.markup import (
+from ..html import (
     AxisScale,
     Markup,
     element,
@@ -22,16 +21,17 @@ from ..html.markup import (
     percent,
     picture,
     rows_text,
-    shape,
     text_width,
     tick_text,
     unbroken,
 )
+from ..html.frame import beside_table, code_region, figure, file_of, pairs_table, section
+from ..html.intervals import interval_lines
 from ..inference.results import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
-from .page import Context, MarkedText, header_of, page, versions
+from .page import Context, MarkedText, header_of, origin_of, page
 
 __all__ = ["report_html", "write_report"]
 
@@ -199,13 +199,9 @@ def write_comparison(
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
-    created: datetime | None = None,
 ) -> None:
     """Write a comparison to one HTML file, whole or not at all."""
-    text = comparison_html(
-        comparison, sides=sides, title=title, source=source, command=command, created=created
-    )  # fmt: skip
-    write_atomically(path, text)
+    write_atomically(path, comparison_html(comparison, sides=sides, title=title, source=source, command=command))
 
 
 def _verdict_section(comparison: Comparison) -> Markup:
@@ -225,28 +221,21 @@ def _known_differences(comparison: Comparison) -> list[tuple[str, Difference]]:
 def _differences_section(comparison: Comparison) -> Markup:
     known = _known_differences(comparison)
     level = percent(comparison.ecd.interval.level)
-    image = _interval_forest(
-        "differences", "Differences of a and b", [(name, d.interval) for name, d in known], "a \N{MINUS SIGN} b"
-    )
+    named = [(name, d.interval) for name, d in known]
+    image = _interval_forest("differences", "Differences of a and b", named, "a \N{MINUS SIGN} b")
     caption = (
         f"To the right of the line a is larger, to the left b. Each interval holds the true difference at {level}; "
         "where it does not reach the line, the difference is shown."
     )
-    figure = element("figure", image, element("figcaption", caption))
     heads = ("", "a", "b", "a \N{MINUS SIGN} b", f"{level} interval", "p-value")
     body = []
     for name, d in known:
-        signed = name == "ECD"
-        cells = [
-            *(metric_text(value, signed=signed) for value in (d.a, d.b)),
-            metric_text(d.interval.value, signed=True),
-            interval_text(d.interval, signed=True),
-            p_value(d.p_value),
-        ]
-        body.append((name, cells))
-    return section(
-        "differences-heading", "The differences", figure, beside_table("Differences, row by row", heads, body)
-    )
+        both = [metric_text(value, signed=name == "ECD") for value in (d.a, d.b)]
+        between = metric_text(d.interval.value, signed=True), interval_text(d.interval, signed=True)
+        body.append((name, [*both, *between, p_value(d.p_value)]))
+    table = beside_table("Differences, row by row", heads, body)
+    drawn = element("figure", image, element("figcaption", caption))
+    return section("differences-heading", "The differences", drawn, table)
 
 
 def _sides_section(sides: SideBySide) -> Markup:
@@ -255,15 +244,12 @@ def _sides_section(sides: SideBySide) -> Markup:
     body += [(name, [_value_text(x, name == "ECD") for x in pair]) for name, pair in sides.metrics.items()]
     pictures = []
     for name, unit, origin in (("ECD", "ECD, nat", 0.0), ("temperature", "temperature", 1.0)):
-        pair = [
-            (side, x) for side, x in zip("ab", sides.metrics.get(name, ()), strict=False) if isinstance(x, Interval)
-        ]
+        both = zip("ab", sides.metrics.get(name, ()), strict=False)
+        pair = [(side, x) for side, x in both if isinstance(x, Interval)]
         if any(math.isfinite(x.value) for _, x in pair):
             image = _interval_forest(f"sides-{name.lower()}", f"{name} of a and of b", pair, unit, origin)
             calibrated = f"{origin:g} is calibrated; to the right over-confident, to the left under-confident."
-            pictures.append(
-                element("figure", element("h3", name[0].upper() + name[1:]), image, element("figcaption", calibrated))
-            )
+            pictures.append(figure(name[0].upper() + name[1:], image, calibrated))
     note = (
         "Intervals of one model at a time: they can overlap although the difference is shown. A row that is hard for "
         "both models widens both intervals, but not that of the difference, which is taken row by row."
@@ -275,19 +261,14 @@ def _sides_section(sides: SideBySide) -> Markup:
 def _value_text(x: Interval | float, signed: bool) -> str:
     if not isinstance(x, Interval):
         return metric_text(x, signed=signed)
-    return metric_text(x.value, signed=signed) + (
-        "" if math.isnan(x.value) else f" ({interval_text(x, signed=signed)})"
-    )
+    between = "" if math.isnan(x.value) else f" ({interval_text(x, signed=signed)})"
+    return f"{metric_text(x.value, signed=signed)}{between}"
 
 
 def _origin_section(comparison: Comparison, context: Context) -> Markup:
     methods = dict.fromkeys(d.interval.method for _, d in _known_differences(comparison))
-    pairs = [("interval", "; ".join(methods))]
-    pairs += [] if context.source is None else [("source", context.source)]
-    pairs += [("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
-    again = None
-    if context.command is not None:
-        again = code_region(context.command, "The command")
+    pairs = [("interval", "; ".join(methods)), *origin_of(context)]
+    again = None if context.command is None else code_region(context.command, "The command")
     return section("details", "How it was made", pairs_table(pairs, "Methods and versions"), again)
 
 
@@ -323,18 +304,7 @@ def _forest_row(text: str, x: Interval, scale: AxisScale, y: float, origin: floa
     parts = [label(0.0, y + 4.5, text)]
     value = metric_text(x.value, signed=origin == 0.0).replace("-", "\N{MINUS SIGN}")
     parts.append(label(_WIDTH, y + 4.5, value, "value", "end"))
-    if not math.isnan(x.value):
-        parts.append(line(scale(x.low), y, scale(x.high), y, "span"))
-        parts += [
-            line(scale(end), y - 4.5, scale(end), y + 4.5, "whisker") for end in (x.low, x.high) if scale.holds(end)
-        ]
-        outside = [(end, side) for end, side in ((x.low, -1.0), (x.high, 1.0)) if not scale.holds(end)]
-        parts += [_arrow(scale.start if side < 0.0 else scale.end, y, side) for _, side in outside]
+    parts += [] if math.isnan(x.value) else interval_lines(x, scale, y, "span", 4.5)
     if math.isfinite(x.value):
         parts.append(element("circle", cx=scale(x.value), cy=y, r=5.0, class_="mark"))
     return parts
-
-
-def _arrow(x: float, y: float, outward: float) -> Markup:
-    back = x - 6.0 * outward
-    return shape([(x + 2.0 * outward, y), (back, y - 4.0), (back, y + 4.0)], "arrow")

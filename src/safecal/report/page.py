@@ -10,20 +10,7 @@ from typing import final
 
 from .._optional import version
 from .._sums.table import Table
-from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture, transform_words
-from ..html.frame import (
-    PageFindings,
-    code_region,
-    figure,
-    file_of,
-    icon,
-    json_block,
-    number_table,
-    pairs_table,
-    section,
-)
-from ..html.intervals import TemperatureCurve, directions_picture, forest, temperature_picture
-from ..html.markup import (
+from ..html import (
     Markup,
     element,
     grouped,
@@ -37,13 +24,25 @@ from ..html.markup import (
     unbroken,
     with_code,
 )
+from ..html.diagrams import ExcessShares, excess_picture, reliability_diagram, transform_picture, transform_words
+from ..html.frame import (
+    PageFindings,
+    code_region,
+    figure,
+    file_of,
+    icon,
+    json_block,
+    number_table,
+    pairs_table,
+    section,
+)
+from ..html.intervals import TemperatureCurve, directions_picture, forest, temperature_picture
 from ..inference.forecasts import Forecast
 from ..judge.display import kind_of
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration
 from . import words
-from .advice import next_steps, typed
-from .steps import after_section, fix_section, snippet
+from .steps import after_section, fix_section, next_steps, snippet, typed
 from .tables import (
     BINS_NOTE,
     cards,
@@ -55,9 +54,7 @@ from .tables import (
     where_section,
 )
 
-__all__ = [
-    "MOST_BYTES", "Context", "MarkedText", "header_of", "page", "parameters", "pictures_section", "versions",
-]  # fmt: skip
+__all__ = ["MOST_BYTES", "Context", "MarkedText", "header_of", "origin_of", "page", "pictures_section"]
 
 MOST_BYTES = 200_000  # bytes; beyond it, the document of the evaluation is left out
 _MOST_KEYS = 400  # bins and groups with which it may fit: each takes 500 bytes at least
@@ -81,18 +78,10 @@ class Context:
 @final
 @dataclass(frozen=True, slots=True)
 class MarkedText:
-    """Part of a text, token by token.
+    """Part of a text, token by token."""
 
-    Attributes
-    ----------
-    title : str
-        Where it is from.
-    tokens : tuple of (str, float)
-        Each token and its excess in nats.
-    """
-
-    title: str
-    tokens: tuple[tuple[str, float], ...]
+    title: str  # where it is from
+    tokens: tuple[tuple[str, float], ...]  # each token and its excess in nats
 
 
 def page(
@@ -113,7 +102,7 @@ def page(
         texts_section(texts),
         numbers_section(findings),
         fix_section(evaluation, fix, context.fix_command) if not more else join(more),
-        None if after is None else after_section(evaluation, findings.verdict, after),
+        None if after is None else after_section(evaluation, after),
         pictures_section(findings),
         tables_section(findings),
     ]
@@ -126,25 +115,21 @@ def page(
 
 
 def _file(findings: PageFindings, context: Context, start: Markup, document: Markup | None) -> str:
-    decision = findings.verdict.decision
-    details = _details_section(findings.evaluation, context, with_document=document is not None)
+    decision, evaluation = findings.verdict.decision, findings.evaluation
+    facts = [rows_text(evaluation.n), kind_of(evaluation.tally)]
+    if evaluation.groups is not None:
+        facts.append(f"{grouped(len(evaluation.groups))} group{'' if len(evaluation.groups) == 1 else 's'}")
+    details = _details_section(evaluation, context, with_document=document is not None)
     return file_of(
         f"{decision}: {context.title}",
         decision.lower(),
-        header_of(_facts(findings.evaluation), context),
+        header_of(facts, context),
         [start, details, section("glossary", "The words", words.glossary(start, details))],
         made=context.created,
         holds="results only",
         skip="Skip to the verdict",
         document=document,
     )
-
-
-def _facts(evaluation: Evaluation) -> list[str]:
-    facts = [rows_text(evaluation.n), kind_of(evaluation.tally)]
-    if evaluation.groups is not None:
-        facts.append(f"{grouped(len(evaluation.groups))} group{'' if len(evaluation.groups) == 1 else 's'}")
-    return facts
 
 
 def header_of(facts: Sequence[str], context: Context) -> Markup:
@@ -288,11 +273,8 @@ def _temperature_figure(findings: PageFindings) -> Markup:
 
 def _groups_figure(findings: PageFindings) -> Markup:
     groups = findings.in_groups
-    left = (
-        f" The other {grouped(len(groups) - _GROUPS_DRAWN)} groups are not drawn."
-        if len(groups) > _GROUPS_DRAWN
-        else ""
-    )
+    n_left = len(groups) - _GROUPS_DRAWN
+    left = f" The other {grouped(n_left)} groups are not drawn." if n_left > 0 else ""
     return figure(
         "In which groups? ECD by group, the worst first",
         forest("groups", "ECD of each group", groups[:_GROUPS_DRAWN], bars=False),
@@ -304,12 +286,9 @@ def _groups_figure(findings: PageFindings) -> Markup:
 
 def _details_section(evaluation: Evaluation, context: Context, *, with_document: bool) -> Markup:
     """Return parameters, versions, and how to make this again."""
-    source, command = context.source, context.command
-    sources = [("source", source)] if source is not None else []
-    origin = [*sources, ("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC"), *versions()]
     again: list[Markup] = []
-    if command is not None:
-        again += [element("h3", "On the command line"), code_region(command, "The command")]
+    if context.command is not None:
+        again += [element("h3", "On the command line"), code_region(context.command, "The command")]
     again += [element("h3", "In Python"), code_region(snippet(evaluation), "The Python code")]
     if with_document:
         contents = "This file contains the whole evaluation as a JSON document, with the sums behind every number: "
@@ -318,38 +297,35 @@ def _details_section(evaluation: Evaluation, context: Context, *, with_document:
         note = join(["The JSON document of the evaluation is left out: the file would be larger than 200 kB."])
     tables = element(
         "div",
-        pairs_table(parameters(evaluation), "Parameters and methods"),
-        pairs_table(origin, "Origin and versions"),
+        pairs_table(_parameters(evaluation), "Parameters and methods"),
+        pairs_table(origin_of(context), "Origin and versions"),
         class_="columns",
     )
     return section("details", "How it was made", tables, *again, element("p", note, class_="note"))
 
 
-Pairs = Sequence[tuple[str, str]]
-
-
-def versions() -> Pairs:
-    """Return the versions that matter."""
+def origin_of(context: Context) -> list[tuple[str, str]]:
+    """Return where a page comes from, when it was made, and the versions that matter."""
+    source = [] if context.source is None else [("source", context.source)]
+    made = ("made", f"{context.created:%Y-%m-%d %H:%M:%S} UTC")
     libraries = [(name, metadata.version(name)) for name in ("numpy", "scipy")]
-    return [("safecal", version()), ("Python", platform.python_version()), *libraries]
+    return [*source, made, ("safecal", version()), ("Python", platform.python_version()), *libraries]
 
 
-def parameters(evaluation: Evaluation) -> Pairs:
+def _parameters(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return the options of the evaluation, and the methods that it used."""
     e = evaluation
     limits, dimensions = e.limits, e.verdict.dimensions
     pairs = [("family", e.family), ("rows", grouped(e.n))]
     if e.dimension > 1:
         pairs.append(("dimension", str(e.dimension)))
+    local_unit = "nat" if dimensions == 1.0 else "nat per dimension"
     unit = "nat" if dimensions == 1.0 else f"nat per dimension, {plain(e.verdict.allowed)} nat for {plain(dimensions)}"
     pairs += [
         ("threshold", f"{plain(limits.threshold)} {unit}"),
         ("max_temperature", plain(limits.max_temperature)),
         ("max_ratio", f"{plain(limits.max_ratio)} times as many mistakes as announced"),
-        (
-            "local_threshold",
-            f"{plain(limits.local_threshold)} nat{'' if dimensions == 1.0 else ' per dimension'}, in a range",
-        ),
+        ("local_threshold", f"{plain(limits.local_threshold)} {local_unit}, in a range"),
         ("min_share", f"{percent(limits.min_share)} of the rows, in a range"),
         ("level", percent(limits.level)),
         ("rule", limits.rule),
@@ -366,19 +342,13 @@ def texts_section(texts: Sequence[MarkedText]) -> Markup | None:
     """Return a section that shows some texts; colour is never the only sign of a mark."""
     if not texts:
         return None
-    legend = element(
-        "p",
-        "Tokens are marked where the model was surprised beyond what it had announced, by ",
-        join(
-            (element("mark", f"{low:g} nat", class_=name) for low, name in reversed(_MARKS)),
-            ", ",
-        ),
-        " or more. The worst places come first.",
-    )
+    start = "Tokens are marked where the model was surprised beyond what it had announced, by "
+    marks = join((element("mark", f"{low:g} nat", class_=name) for low, name in reversed(_MARKS)), ", ")
     passages = [
         element("div", element("h3", text.title), element("p", join(map(_token, text.tokens)), class_="tokens"))
         for text in texts
     ]
+    legend = element("p", start, marks, " or more. The worst places come first.")
     return section("texts", "Where in the text?", legend, *passages)
 
 

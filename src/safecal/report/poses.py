@@ -12,8 +12,7 @@ from .._kernels.states import Pose, exponential, product
 from .._types import FloatArray, IndexArray
 from ..families.poses import Convention, pose_errors
 from ..files import write_atomically
-from ..html.frame import code_region, figure, pairs_table, region, section
-from ..html.markup import (
+from ..html import (
     AxisScale,
     Markup,
     element,
@@ -29,6 +28,7 @@ from ..html.markup import (
     upright_label,
     with_code,
 )
+from ..html.frame import code_region, figure, pairs_table, region, section, table_row
 from ..maps.result import PoseStudy
 from .page import Context, page
 
@@ -60,10 +60,9 @@ def write_poses(
     title: str | None = None,
     source: str | None = None,
     command: str | None = None,
-    created: datetime | None = None,
 ) -> None:
     """Write the page to one HTML file, whole or not at all."""
-    write_atomically(path, poses_html(study, track, title=title, source=source, command=command, created=created))
+    write_atomically(path, poses_html(study, track, title=title, source=source, command=command))
 
 
 def poses_html(
@@ -81,22 +80,13 @@ def poses_html(
 
 
 def _axes_section(study: PoseStudy) -> Markup:
-    head = ("axis", "true over stated variance", "interval", "factor of the deviation")
-    body = [
-        (
-            a.name,
-            metric_text(a.temperature.value),
-            interval_text(a.temperature) if study.several else "not known from one run",
-            metric_text(a.factor),
-        )
-        for a in study.axes
-    ]
-    top = element("thead", element("tr", *(element("th", cell, scope="col") for cell in head)))
-    rows = [
-        element("tr", element("th", row[0], scope="row"), *(element("td", cell, class_="n") for cell in row[1:]))
-        for row in body
-    ]
-    table = region(element("table", top, element("tbody", *rows)), "The axes one by one")
+    names = ("axis", "true over stated variance", "interval", "factor of the deviation")
+    rows = []
+    for axis in study.axes:
+        between = interval_text(axis.temperature) if study.several else "not known from one run"
+        rows.append(table_row(axis.name, [metric_text(axis.temperature.value), between, metric_text(axis.factor)], "n"))
+    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
+    table = region(element("table", head, element("tbody", *rows)), "The axes one by one")
     note = "Each interval holds by itself. Above 1, the axis is over-confident."
     suspected = [element("p", element("strong", "Suspected:"), " ", with_code(f"{text}.")) for text in study.suspicions]
     parts: list[Markup] = [*suspected, table, element("p", note, class_="note")]
@@ -113,14 +103,9 @@ def _axes_section(study: PoseStudy) -> Markup:
 def _pictures(study: PoseStudy, track: Track) -> Markup:
     parts = []
     if track.estimate.position is not None:
-        parts.append(
-            figure(
-                "Where was it, and where did it say it was?",
-                _track_picture(track),
-                "The line is the true track of the first run. Each ellipse is where the estimate says "
-                "that the truth lies, with 95 % probability; the dot is the truth then. Filled dots lie outside.",
-            )
-        )
+        caption = "The line is the true track of the first run. Each ellipse is where the estimate says that the truth "
+        caption += "lies, with 95 % probability; the dot is the truth then. Filled dots lie outside."
+        parts.append(figure("Where was it, and where did it say it was?", _track_picture(track), caption))
     parts.append(_over_time(study, track))
     return section("track", "Along the track", element("div", *parts, class_="pictures"))
 
@@ -133,13 +118,9 @@ def _over_time(study: PoseStudy, track: Track) -> Markup:
         keys = np.array(steps.keys, dtype=np.float64)
         nees, band = d + 2.0 * steps.ecd, d + 2.0 * study.consistency.bands()
         image = _time_picture(keys, nees, band, d, "step")
-        caption = (
-            "The line is the mean NEES of the runs at each step; on the right, the same as ECD. If the covariances are "
-        )
-        level = f"{100 * study.evaluation.level:g} %"
-        return figure(
-            heading, image, f"{caption}right, {level} of the steps lie in the grey band. Above, they are too small."
-        )
+        caption = "The line is the mean NEES of the runs at each step; on the right, the same as ECD. If the "
+        caption += f"covariances are right, {100 * study.evaluation.level:g} % of the steps lie in the grey band. "
+        return figure(heading, image, f"{caption}Above, they are too small.")
     predictions = pose_errors(track.truth, track.estimate, track.cov, track.convention)
     nees = d + 2.0 * predictions.score().excess
     windows = np.array_split(np.arange(len(nees)), min(_WINDOWS, len(nees)))
@@ -156,11 +137,10 @@ def _time_picture(at: FloatArray, nees: FloatArray, band: FloatArray | None, d: 
     low, high = float(marks.min()), float(marks.max())
     log = high > 8.0 * d and low > 0.0
     pad = 0.0 if log else 0.06 * (high - low or 1.0)
-    first, last = float(at.min()), float(at.max())
-    x = AxisScale(first, last if last > first else first + 1.0, _LEFT, _RIGHT - 34.0)
+    first, last, right = float(at.min()), float(at.max()), _RIGHT - 34.0
+    x = AxisScale(first, last if last > first else first + 1.0, _LEFT, right)
     y = AxisScale(low / 1.2 if log else max(low - pad, 0.0), high * 1.2 if log else high + pad, _BOTTOM, _TOP, log)
     drawn = [(x(float(t)), y(float(v))) for t, v in zip(at, nees, strict=True) if np.isfinite(v)]
-    right = _RIGHT - 34.0
     parts = [
         *(line(_LEFT, y(t), right, y(t), "grid") for t in y.ticks(6)),
         *(label(_LEFT - 8.0, y(t) + 4.0, tick_text(t), anchor="end") for t in y.ticks(6)),

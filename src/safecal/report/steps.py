@@ -1,28 +1,219 @@
-"""What a fix would gain, a model before and after one; and the Python that makes each again."""
+"""What to do next, as one types it at the door that the report came through: what a fix would gain, and the Python."""
 
 import math
+from collections.abc import Sequence
 
+from .._checks.classes import clip_for, clips_little
+from .._checks.message import in_options
 from .._sums.splits import Bins
 from .._sums.table import Table
 from ..errors import UnavailableError
 from ..families.predictions import family_named
+from ..html import Markup, element, grouped, join, metric_text, percent, sentence, shortened, unbroken, with_code
 from ..html.frame import beside_table, code_region, plain_table, section
-from ..html.markup import Markup, element, grouped, join, metric_text, sentence, shortened, unbroken, with_code
+from ..judge.diagnosis import Diagnosis
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation
-from ..judge.verdict import SAFE, Verdict
+from ..judge.places import Place
+from ..judge.reasons import rounded
+from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
 from ..maps.base import Map
 from ..maps.result import Candidate, Recalibration
 from ..maps.safe import Safe
 from ..options import Limits
-from .advice import changes, taken_map
+from .words import all_but_certain, allowed_slices, in_places
 
-__all__ = ["after_section", "fix_section", "snippet"]
+__all__ = ["after_section", "fix_section", "next_steps", "snippet", "typed"]
+
+Advice = tuple[str, Markup | str]  # what to do, and why or how
+
+_TOO_COARSE = "These were rounded so much that a clip would judge another model."
+_PLACES_NAMED = 5  # places that are listed
+_FEW_ROWS_DECIDE = 0.5  # of all excess above 0, in the worst 1 % of the rows
+
+
+def _changes(fix: Recalibration) -> bool:
+    """Tell whether a fix does anything."""
+    return fix.before is not fix.after
+
+
+def _taken_map(fix: Recalibration) -> str:
+    """Return the name of the map that was taken; empty where none was."""
+    inner = fix.map.map if isinstance(fix.map, Safe) else fix.map
+    return type(inner).__name__.lower() if _changes(fix) else ""
+
+
+def typed(text: str, evaluation: Evaluation, in_shell: bool) -> str:
+    """Return a text as one types what it names: options and commands in a shell, else arguments and functions."""
+    return in_options(text, recalibrates=family_named(evaluation.family).discrete) if in_shell else text
+
+
+def next_steps(
+    evaluation: Evaluation, verdict: Verdict, fix: Recalibration | None = None, *, in_shell: bool = False
+) -> list[tuple[str, Markup]]:
+    """Say what to do, the most useful first; ``fix`` is what the report says a fix would gain."""
+    return [
+        (what, how if isinstance(how, Markup) else with_code(unbroken(typed(how, evaluation, in_shell))))
+        for what, how in _advice(evaluation, verdict, fix)
+    ]
+
+
+def _advice(evaluation: Evaluation, verdict: Verdict, fix: Recalibration | None) -> list[Advice]:
+    steps: list[Advice] = []
+    if verdict.n_impossible:
+        steps += _for_impossible(evaluation)
+    elif in_places(verdict):
+        steps += _for_places(verdict, fix)
+    elif verdict.decision == UNSAFE:
+        steps += _for_unsafe(evaluation, verdict, fix)
+    elif verdict.decision == UNDETERMINED:
+        steps += _for_undetermined(evaluation, verdict)
+    if verdict.where and not in_places(verdict):
+        steps.append(("Look where it is worst.", _places_text(verdict.where)))
+    if verdict.worst_share >= _FEW_ROWS_DECIDE and verdict.decision != SAFE and evaluation.n >= 100:
+        share = percent(verdict.worst_share)
+        why = f"The most surprising 1 % of the rows hold {share} of all excess above 0. "
+        why += "Are their labels wrong, or are these rows of another kind?"
+        steps.append(("Look at the most surprising rows.", why))
+    if verdict.decision == SAFE:
+        steps += _for_safe(evaluation, verdict)
+    return steps
+
+
+def _classes(evaluation: Evaluation) -> int:
+    return round(math.exp(evaluation.tally.most_entropy))
+
+
+def _for_impossible(evaluation: Evaluation) -> list[Advice]:
+    classes = _classes(evaluation) if math.isfinite(evaluation.tally.most_entropy) else 2
+    decimals = evaluation.tally.decimals
+    clip = "1e-6" if not decimals and clips_little(1e-6, classes) else clip_for(classes, decimals)
+    last = ("Or pass probabilities with all their digits.", _TOO_COARSE)
+    if clip is not None:
+        how = f"`clip={clip}`, for example, shows how bad it is when nothing is impossible."
+        last = ("Or state a smallest probability.", how)
+    return [
+        ("Look at these rows first.", "Is the label right? Was a small probability rounded to 0 on the way?"),
+        ("Pass logits instead of probabilities.", "They never saturate, so that nothing is called impossible."),
+        last,
+    ]
+
+
+def _for_places(verdict: Verdict, fix: Recalibration | None) -> list[Advice]:
+    direction = verdict.where[0].type == "direction"
+    look = ("Look at the errors along it." if direction else "Look at the rows there.", _places_text(verdict.where))
+    if verdict.decision != UNSAFE:
+        return [
+            ("Do not assume that it is safe.", "Until more rows decide, treat its confidence there as unproven."),
+            look,
+        ]
+    risk = "Until this is repaired, a threshold on its confidence lets more errors through than it promises."
+    why = "One temperature changes all places in the same way. Train the model again with more rows from there, or "
+    why += "correct each place separately."
+    repair = ("Do not change its temperature alone.", why)
+    return [("Do not act on its confidence there.", risk), look, *(_for_cause(verdict.diagnosis, fix) or [repair])]
+
+
+def _for_cause(diagnosis: Diagnosis | None, fix: Recalibration | None) -> list[Advice]:
+    """Say how to mend the cause; nothing for causes that every verdict names already."""
+    if diagnosis is None or diagnosis.cause not in _MENDS:
+        return []
+    how = diagnosis.remedy
+    if fix is not None and diagnosis.cause in _BY_A_MAP:
+        how = "No map that was tried is known to help: train it with more rows, or do not use it."
+        if _changes(fix):
+            how = f"Take the {_taken_map(fix)} map below, and judge it by rows that it was not fitted to."
+    return [(_MENDS[diagnosis.cause], how)]
+
+
+_BY_A_MAP = ("too sharp", "shifted", "only in places")  # causes that a map for all rows mends
+_MENDS = {
+    "too sharp": "Recalibrate it.",
+    "shifted": "Correct the shift.",
+    "a few confident mistakes": "Look for wrong labels.",
+    "only in places": "Correct these ranges.",
+    "only a group": "Correct that group.",
+    "only a direction": "Correct the covariance that way.",
+    "only a slice": "Correct that slice.",
+}
+
+
+def _for_unsafe(evaluation: Evaluation, verdict: Verdict, fix: Recalibration | None) -> list[Advice]:
+    family = family_named(evaluation.family)
+    if not family.discrete or family.words.wrong:
+        steps: list[Advice] = [
+            ("Do not rely on its uncertainty.", "Gates and alarms that are built on it miss more than they promise.")
+        ]
+    else:
+        gate = "Until this is repaired, a threshold on its confidence lets more errors through than it promises."
+        steps = [("Do not act on its confidence.", gate)]
+    mends = _for_cause(verdict.diagnosis, fix)
+    if math.isinf(evaluation.temperature.value):
+        steps.append(
+            ("Train it again, or do not use it.", "Its confidence says nothing, and no temperature changes that.")
+        )
+    elif family.words.mends:
+        steps.append(("Widen it.", family.words.mends))
+    elif family.words.factor is None:
+        steps.append(("Widen its densities.", "Heavier tails, or a larger scale; then evaluate it on other rows."))
+    elif mends:
+        steps += mends
+    else:
+        how = "Fit `safecal.SafeTemperature`, then judge it by rows that it was not fitted to."
+        steps.append(("Recalibrate it.", how))
+    return steps
+
+
+def _for_undetermined(evaluation: Evaluation, verdict: Verdict) -> list[Advice]:
+    careful = ("Do not assume that it is safe.", "Until more rows decide, treat its confidence as unproven.")
+    if evaluation.n_certain and verdict.rows_needed is None:
+        value = clip_for(_classes(evaluation), evaluation.tally.decimals)
+        logits = ("Pass logits instead of probabilities.", "They never saturate.")
+        if value is None:
+            return [logits, ("Or pass probabilities with all their digits.", _TOO_COARSE), careful]
+        clip = f"`clip={value}`, for example: then no failure is infinite."
+        return [logits, ("Or state a smallest probability.", clip), careful]
+    if all_but_certain(evaluation, verdict):
+        why = "No number of rows can show that it is right. Smaller logits could be checked."
+        return [("Ask whether it should be so certain.", why), careful]
+    if verdict.rows_needed is None:
+        why = "These rows are too few to say how many are needed."
+    else:
+        why = f"About {grouped(int(rounded(verdict.rows_needed)))} more rows of the same kind would decide."
+    return [("Collect more rows.", why), careful]
+
+
+def _for_safe(evaluation: Evaluation, verdict: Verdict) -> list[Advice]:
+    steps: list[Advice] = []
+    slices = allowed_slices(evaluation, verdict)
+    if slices:
+        named = "; ".join(f"where {s.condition} (ECD {s.ecd.value:.3g} nat)" for s in slices[:_PLACES_NAMED])
+        why = f"It is over-confident {named}, though no more than the limits allow."
+        steps.append(("Rely on it less in these slices.", shortened(why, 400)))
+    if verdict.uninformative:
+        steps.append(("Look for a better model.", "This one is safe only because it says nothing."))
+    elif verdict.direction == "under-confident":
+        how = "`safecal.SafeTemperature` makes it as sharp as is safe."
+        steps.append(("Make it more certain, if that is useful.", how))
+    steps.append(("Evaluate it again when the data change.", "The verdict is about rows like these."))
+    return steps
+
+
+def _places_text(places: Sequence[Place]) -> Markup:
+    """List the worst places: those that are shown, or else those that are suspected."""
+    worst = [place for place in places if place.shown] or places
+    start = "Over-confident beyond the limit" if worst[0].shown else "Suspected"
+    names = [unbroken(shortened(place.brief, 60)) for place in worst[:_PLACES_NAMED]]
+    if all(name.startswith("says ") for name in names):
+        start, names = f"{start} where it says", [name.removeprefix("says ") for name in names]
+    listed = [element("strong", element("bdi", name)) for name in names]
+    n_more = len(worst) - _PLACES_NAMED
+    more = f" and {n_more} more, in the table below." if n_more > 0 else "."
+    return join([f"{start}: ", join(listed, ", "), more])
+
 
 _FUNCTION_LENGTH = 4000  # characters of a function that is shown
 _HEAD = ("map", "NLL", "above the best", "ECD", "worst range", "ECE", "numbers fitted", "verdict")
-
-BeforeAfter = tuple[str, tuple[str, str]]  # name; before and after
 
 
 def fix_section(evaluation: Evaluation, fix: Recalibration | None, command: str | None) -> Markup | None:
@@ -34,12 +225,9 @@ def fix_section(evaluation: Evaluation, fix: Recalibration | None, command: str 
         parts += [element("h3", "On the command line"), code_region(command, "The command of the fix")]
     if family_named(evaluation.family).mapped in _PYTHON:
         parts += [element("h3", "In Python"), code_region(_fix_snippet(evaluation, fix), "The Python code of the fix")]
-    function = None if fix is None else _function(fix.map)
-    if function is not None:
-        parts += [
-            element("h3", "The fix itself, as a function that needs no library"),
-            code_region(function, "The function"),
-        ]
+    if fix is not None and (function := _function(fix.map)) is not None:
+        heading = element("h3", "The fix itself, as a function that needs no library")
+        parts += [heading, code_region(function, "The function")]
     return section("fix", "What a fix would gain", *parts)
 
 
@@ -53,16 +241,17 @@ def _not_tried(command: str | None) -> list[Markup]:
 def _tried(evaluation: Evaluation, fix: Recalibration) -> list[Markup]:
     parts = [element("p", unbroken(_gain(fix)), class_="lead"), element("p", unbroken(fix.reason))]
     parts += [element("p", element("strong", "Warning: "), unbroken(text)) for text in fix.warnings]
-    if changes(fix):
-        parts.append(_before_after_table(fix.before, fix.before.verdict, fix.after, fix.after.verdict))
+    if _changes(fix):
+        parts.append(_before_after_table(fix.before, fix.after))
     if fix.table:
-        parts.append(_candidates_table(fix))
+        body = [_candidate_row(candidate, candidate.name == _taken_map(fix)) for candidate in fix.table]
+        parts.append(plain_table("What was tried", _HEAD, body, numeric=slice(1, -1)))
     parts.append(element("p", unbroken(_caveat(evaluation, fix)), class_="note"))
     return parts
 
 
 def _gain(fix: Recalibration) -> str:
-    if not changes(fix):
+    if not _changes(fix):
         return "No map is known to help."
     was, now = fix.before, fix.after
     numbers = [("NLL", was.nll, now.nll), ("ECE", was.ece, now.ece)]
@@ -83,30 +272,19 @@ def _caveat(evaluation: Evaluation, fix: Recalibration) -> str:
     return f"{text}Evaluate the fix again on new rows before you rely on it."
 
 
-def _candidates_table(fix: Recalibration) -> Markup:
-    """Return the table of the maps that were tried; the one that is taken stands out."""
-    taken = taken_map(fix)
-    body = [_candidate_row(candidate, candidate.name == taken) for candidate in fix.table]
-    return plain_table("What was tried", _HEAD, body, numeric=slice(1, -1))
-
-
 def _candidate_row(candidate: Candidate, taken: bool) -> Markup:
+    """Return a map that was tried; the one that is taken stands out."""
     name = join([element("strong", candidate.name), ", taken"]) if taken else candidate.name
     first = element("th", name, scope="row")
     if candidate.refusal:
-        return element(
-            "tr", first, element("td", f"not fitted: {candidate.refusal}", colspan=len(_HEAD) - 1, class_="about")
-        )
+        why = element("td", f"not fitted: {candidate.refusal}", colspan=len(_HEAD) - 1, class_="about")
+        return element("tr", first, why)
     above = f"{metric_text(candidate.difference)} ± {metric_text(candidate.error)}"
-    numbers = [
-        metric_text(candidate.nll),
-        above,
-        metric_text(candidate.ecd, signed=True),
-        metric_text(candidate.worst, signed=True),
-        metric_text(candidate.ece),
-    ]
-    cells = (element("td", text, class_="n") for text in [*numbers, str(candidate.parameters)])
-    return element("tr", first, *cells, element("td", candidate.decision))
+    places = [metric_text(value, signed=True) for value in (candidate.ecd, candidate.worst)]
+    numbers = [metric_text(candidate.nll), above, *places, metric_text(candidate.ece), str(candidate.parameters)]
+    return element(
+        "tr", first, *(element("td", text, class_="n") for text in numbers), element("td", candidate.decision)
+    )
 
 
 _PYTHON = {
@@ -170,45 +348,35 @@ def _function(map_: Map) -> str | None:
     return text if len(text) <= _FUNCTION_LENGTH else None
 
 
-def after_section(before: Evaluation, was: Verdict, after: Evaluation) -> Markup:
+def after_section(before: Evaluation, after: Evaluation) -> Markup:
     """Return both evaluations side by side; they can be of different rows."""
-    now = after.verdict
-    verdict = element("p", with_code(sentence(str(now))), class_="lead")
-    return section("after", "After recalibration", verdict, _before_after_table(before, was, after, now))
+    verdict = element("p", with_code(sentence(str(after.verdict))), class_="lead")
+    return section("after", "After recalibration", verdict, _before_after_table(before, after))
 
 
-def _before_after_table(before: Evaluation, was: Verdict, after: Evaluation, now: Verdict) -> Markup:
-    rows = _before_after_rows(before, was, after, now)
-    return beside_table("Before and after", ("number", "before", "after"), rows)
-
-
-def _before_after_rows(before: Evaluation, was: Verdict, after: Evaluation, now: Verdict) -> list[BeforeAfter]:
+def _before_after_table(before: Evaluation, after: Evaluation) -> Markup:
     both = (before, after)
+    mistakes = [e.mistakes for e in both]
     numbers = [
         ("ECD", True, [e.ecd for e in both]),
         ("ECD at least", True, [e.interval.low for e in both]),
         ("ECD at most", True, [e.interval.high for e in both]),
         ("temperature", False, [e.temperature.value for e in both]),
-        ("mistakes, made over announced", False, [_mistake_ratio(e) for e in both]),
+        ("mistakes, made over announced", False, [math.nan if m is None else m.ratio.value for m in mistakes]),
         ("NLL", False, [e.nll for e in both]),
         ("ECE" if before.bins is None else f"ECE ({ece_of(before.bins)})", False, [e.ece for e in both]),
         ("Brier", False, [e.brier for e in both]),
         ("accuracy", False, [e.accuracy for e in both]),
     ]
-    rows = [
-        ("verdict", (was.decision, now.decision)),
-        ("rows", (grouped(before.n), grouped(after.n))),
-        ("worst place", (_worst_place(was), _worst_place(now))),
+    rows: list[tuple[str, list[str]]] = [
+        ("verdict", [e.verdict.decision for e in both]),
+        ("rows", [grouped(e.n) for e in both]),
+        ("worst place", [_worst_place(e.verdict) for e in both]),
     ]
-    return rows + [
-        (name, (metric_text(a, signed=signed), metric_text(b, signed=signed)))
-        for name, signed, (a, b) in numbers
-        if not (math.isnan(a) and math.isnan(b))
-    ]
-
-
-def _mistake_ratio(evaluation: Evaluation) -> float:
-    return math.nan if evaluation.mistakes is None else evaluation.mistakes.ratio.value
+    for name, signed, values in numbers:
+        if not all(map(math.isnan, values)):
+            rows.append((name, [metric_text(value, signed=signed) for value in values]))
+    return beside_table("Before and after", ("number", "before", "after"), rows)
 
 
 def _worst_place(verdict: Verdict) -> str:

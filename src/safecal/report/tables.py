@@ -7,20 +7,7 @@ from dataclasses import replace
 from .._sums.summary import Summary
 from .._sums.table import Table
 from ..families.predictions import family_named
-from ..html.course import Course, course_picture
-from ..html.frame import (
-    SORT_HINT,
-    Finding,
-    PageFindings,
-    TableColumn,
-    figure,
-    plain_table,
-    region,
-    section,
-    sorting_table,
-)  # fmt: skip
-from ..html.intervals import ecd_gauge, factor_gauge
-from ..html.markup import (
+from ..html import (
     Markup,
     element,
     grouped,
@@ -35,6 +22,19 @@ from ..html.markup import (
     shortened,
     unbroken,
 )
+from ..html.course import Course, course_picture
+from ..html.frame import (
+    SORT_HINT,
+    Finding,
+    PageFindings,
+    TableColumn,
+    figure,
+    plain_table,
+    region,
+    section,
+    sorting_table,
+)
+from ..html.intervals import ecd_gauge, factor_gauge
 from ..html.notebook import slices_picture, slices_table
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
@@ -73,13 +73,13 @@ def cards(findings: PageFindings) -> Markup:
     at_least = "" if smaller is None else f"{metric_text(smaller.value, signed=True)} at least. "
     parts = [
         _card(
-            _heading("ECD", "surprise beyond what it announced"),
+            ("ECD", "surprise beyond what it announced"),
             _large_number(ecd, "nat" if smaller is None else "nat at most"),
             f"{at_least}{sentence(side)}.",
-            ecd_gauge("ecd-gauge", ecd, findings.limit),
+            ecd_gauge("ecd-gauge", ecd, verdict.allowed),
         ),
         _card(
-            _heading("Temperature", "the best fit to the data; 1 is calibrated"),
+            ("Temperature", "the best fit to the data; 1 is calibrated"),
             _large_number(temperature, ""),
             f"{sentence(meaning)}.",
             factor_gauge("temperature-gauge", "Temperature", temperature, verdict.max_temperature),
@@ -93,17 +93,13 @@ def _mistakes_card(verdict: Verdict) -> Markup | None:
     if mistakes is None:
         return None
     counts = f"It announced {mistakes_text(mistakes.announced)} mistakes and made {mistakes_text(mistakes.seen)}."
-    about = _heading("Mistakes", "made, divided by announced")
     gauge = factor_gauge("mistakes-gauge", "Mistakes", mistakes.ratio, verdict.limits.max_ratio)
-    return _card(about, _large_number(mistakes.ratio, ""), counts, gauge)
+    return _card(("Mistakes", "made, divided by announced"), _large_number(mistakes.ratio, ""), counts, gauge)
 
 
-def _card(heading: Markup, number: Markup, meaning: str, gauge: Markup | None) -> Markup:
+def _card(title: tuple[str, str], number: Markup, meaning: str, gauge: Markup | None) -> Markup:
+    heading = element("h3", title[0], " ", element("span", title[1], class_="about"))
     return element("div", heading, number, element("p", meaning, class_="says"), gauge, class_="card")
-
-
-def _heading(name: str, about: str) -> Markup:
-    return element("h3", name, " ", element("span", about, class_="about"))
 
 
 def _large_number(interval: Interval, unit: str) -> Markup:
@@ -120,7 +116,8 @@ def _large_number(interval: Interval, unit: str) -> Markup:
 def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[NumberRow]:
     """Return every number that exists."""
     s, test = evaluation.summary, evaluation.test
-    numbers: list[NumberRow] = [("rows", grouped(s.n), _weighted(evaluation))]
+    weight = "of equal weight" if s.weight == s.n else f"of a total weight of {plain(s.weight)}"
+    numbers: list[NumberRow] = [("rows", grouped(s.n), weight)]
     if s.n_impossible:
         others = f"ECD of the others is {metric_text(s.ecd_possible, signed=True)}"
         numbers.append(("impossible", grouped(s.n_impossible), f"outcomes happened that had probability 0; {others}"))
@@ -145,7 +142,9 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[NumberRow]:
         numbers.append(("Brier", metric_text(s.brier), "smaller is better"))
         about = f"at a mean confidence of {metric_text(s.mean_confidence)}"
         numbers.append(("accuracy", metric_text(s.accuracy), about))
-        numbers.append(("bias", metric_text(s.bias, signed=True), _bias(s.bias)))
+        about = "observed minus predicted"
+        about += "" if s.bias == 0.0 else f": it happens {'more' if s.bias > 0.0 else 'less'} often than predicted"
+        numbers.append(("bias", metric_text(s.bias, signed=True), about))
     if not math.isnan(verdict.worst_share):
         about = "of all excess above 0 is in the most surprising 1 % of the rows; near 100 %, a few rows decide"
         numbers.append(("worst 1 %", percent(verdict.worst_share), about))
@@ -155,23 +154,13 @@ def number_rows(evaluation: Evaluation, verdict: Verdict) -> list[NumberRow]:
     return numbers
 
 
-def _weighted(evaluation: Evaluation) -> str:
-    s = evaluation.summary
-    return "of equal weight" if s.weight == s.n else f"of a total weight of {plain(s.weight)}"
-
-
 def _bin_numbers(evaluation: Evaluation) -> list[NumberRow]:
     table, reliability = evaluation.bins, evaluation.reliability
     if table is None or math.isnan(evaluation.ece):
         return []
     over, under = metric_text(evaluation.ece_overconfident), metric_text(evaluation.ece_underconfident)
-    numbers = [
-        (
-            f"ECE ({ece_of(table)})",
-            metric_text(evaluation.ece),
-            f"mean distance over {len(table)} bins: over-confident part {over}, under-confident {under}",
-        )
-    ]
+    about = f"mean distance over {len(table)} bins: over-confident part {over}, under-confident {under}"
+    numbers = [(f"ECE ({ece_of(table)})", metric_text(evaluation.ece), about)]
     if reliability is not None:
         about = f"if calibrated; 95 % of the time at most {metric_text(reliability.ece_quantile)}"
         numbers.append(("ECE by chance", metric_text(reliability.ece_expected), about))
@@ -182,11 +171,6 @@ def _bin_numbers(evaluation: Evaluation) -> list[NumberRow]:
         about = f"p-value of Spiegelhalter's test: the Brier score is {side} the model expects"
         numbers.append(("Spiegelhalter", p_value(test.p_value), about))
     return numbers
-
-
-def _bias(bias: float) -> str:
-    more = "more" if bias > 0.0 else "less"
-    return "observed minus predicted" + ("" if bias == 0.0 else f": it happens {more} often than predicted")
 
 
 BINS_NOTE = "Bins decide nothing: the verdict looks at ranges of its own."
@@ -203,15 +187,14 @@ def where_section(findings: PageFindings) -> Markup:
     parts: list[Markup] = [element("p", unbroken(_lead(evaluation, verdict)), class_="lead")]
     if image is not None:
         caption = (
-            "Each step is a range of the predictions with at least "
-            f"{percent(limits.min_share)} of the rows. Above 0 the model is over-confident there, below 0 "
-            "under-confident. A filled diamond is beyond the limit; a hollow one is suspected to be. The grey bounds "
-            "hold for all ranges together. The frame shows the worst range, which may be longer than a step, or of one "
-            "predicted class."
+            f"Each step is a range of the predictions with at least {percent(limits.min_share)} of the rows. Above 0 "
+            "the model is over-confident there, below 0 under-confident. A filled diamond is beyond the limit; a hollow"
+            " one is suspected to be. The grey bounds hold for all ranges together. The frame shows the worst range, "
+            "which may be longer than a step, or of one predicted class."
         )
         parts.append(element("figure", image, element("figcaption", unbroken(caption)), class_="beside"))
     if verdict.where:
-        parts += _places_table(verdict.where, findings.evaluation.summary.weight)
+        parts += _places_table(verdict.where, evaluation.summary.weight)
     return section("where", "Where", *parts)
 
 
@@ -219,9 +202,8 @@ def _lead(evaluation: Evaluation, verdict: Verdict) -> str:
     """Say in a sentence or two what was found, and what was looked at."""
     if not verdict.limits.everywhere:
         return "Only averages were judged: the verdict did not look at places."
-    no_ranges = (
-        "" if len(evaluation.local) else "Its predictions are all alike, or have no order, so there are no ranges."
-    )
+    no_ranges = "Its predictions are all alike, or have no order, so there are no ranges."
+    no_ranges = "" if len(evaluation.local) else no_ranges
     if no_ranges and evaluation.groups is None and not has_directions(evaluation.tally):
         return f"Only the averages were judged. {no_ranges}"
     if verdict.shown:
@@ -271,17 +253,14 @@ def _key_table(table: Table, findings: Sequence[Finding], caption: str) -> Marku
     bins = table.bins is not None  # they come in their order, groups with the largest ECD first
     first = TableColumn(shortened(table.name, 40), "place" if bins else "text", "ascending" if bins else None)
     order = {} if bins else {"ECD": "descending"}
-    columns = [
-        first,
-        *(TableColumn(name, "number", order.get(name)) for name in [*names, "ECD", "at least", "at most"]),
-    ]
-    columns.append(TableColumn("finding", "text"))
+    numbers = [TableColumn(name, "number", order.get(name)) for name in (*names, "ECD", "at least", "at most")]
+    columns = [first, *numbers, TableColumn("finding", "text")]
     predicted, observed = table.predicted.tolist(), table.observed.tolist()
-    body = [
-        _finding_row(finding, _number_cells(names, table[table.keys[k]], predicted[k], observed[k], finding.share))
-        for finding in findings
-        for k in (finding.index,)
-    ]
+    body = []
+    for finding in findings:
+        k = finding.index
+        cells = _number_cells(names, table[table.keys[k]], predicted[k], observed[k], finding.share)
+        body.append(_finding_row(finding, cells))
     means = (total.mean_confidence, total.accuracy) if table.top_label else (total.mean_predicted, total.mean_observed)
     last = [*_number_cells(names, total, *means, 1.0), metric_text(total.ecd, signed=True), "", "", ""]
     foot = element("tr", element("th", "all rows", scope="row"), *map(_cell, last))

@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 from ..families.predictions import family_named
-from ..html.markup import Markup, element, grouped, metric_text, percent, plain, rows_text, sentence, unbroken
+from ..html import Markup, element, grouped, metric_text, percent, plain, rows_text, sentence, unbroken
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
 from ..judge.decision import smaller_end
@@ -148,12 +148,9 @@ def _unsafe_meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         text = f"{rows_text(verdict.n_impossible)} had an outcome that the model had called impossible, "
         text += f"and {'that is' if single else 'each is'} an infinite surprise: "
         text += "no number of good predictions outweighs it."
-        ecd_possible = evaluation.summary.ecd_possible
-        return [text] + (
-            []
-            if math.isnan(ecd_possible)
-            else [f"Without {'it' if single else 'them'}, ECD is {metric_text(ecd_possible)} nat."]
-        )
+        if not math.isnan(ecd := evaluation.summary.ecd_possible):
+            return [text, f"Without {'it' if single else 'them'}, ECD is {metric_text(ecd)} nat."]
+        return [text]
     family = family_named(evaluation.family)
     if wrong := family.words.of(evaluation.dimension).wrong:
         text = wrong
@@ -228,19 +225,13 @@ def _open_place(place: Place) -> Opening:
         return Opening(where, f"{plain(ratio)} times", about)
     allowed = f"Up to {plain(place.limit)} is allowed."
     if place.type == "direction":
-        allowed_times = f"Up to {plain(spread_times(place.limit))} times is allowed. In {rows_text(place.n)}."
-        if place.shown:
-            return Opening(
-                where, f"{plain(spread_times(place.ecd.low))} times", f"as large: at least that. {allowed_times}"
-            )
-        ends = " and ".join(plain(spread_times(x)) for x in (place.ecd.low, place.ecd.high))
-        return Opening(
-            where, f"{plain(spread_times(place.ecd.value))} times", f"as large: between {ends}. {allowed_times}"
-        )
+        low, middle, high, limit = map(spread_times, (place.ecd.low, place.ecd.value, place.ecd.high, place.limit))
+        how = "at least that" if place.shown else f"between {plain(low)} and {plain(high)}"
+        about = f"as large: {how}. Up to {plain(limit)} times is allowed. In {rows_text(place.n)}."
+        return Opening(where, f"{plain(low if place.shown else middle)} times", about)
     if place.temperature is not None:
-        temperature, how = (
-            (place.temperature.low, ": at least that") if place.shown else (place.temperature.value, ", perhaps")
-        )
+        temperature = place.temperature.low if place.shown else place.temperature.value
+        how = ": at least that" if place.shown else ", perhaps"
         if math.isnan(place.predicted):
             return Opening(where, plain(temperature), f"is its temperature there{how}. {allowed} In {size}")
         about = f"the logits it should give there{how}. Up to {plain(place.limit)} times is allowed. In {size}"
@@ -290,11 +281,8 @@ def _open_undetermined(evaluation: Evaluation, average: Average, verdict: Verdic
     place = "Over-confidence is neither shown nor ruled out."
     if evaluation.n_certain and verdict.rows_needed is None:
         number = f"{grouped(evaluation.n_certain)} row{'' if evaluation.n_certain == 1 else 's'}"
-        return Opening(
-            place,
-            number,
-            "give some outcome a probability of exactly 0. If it happened, the surprise would be infinite.",
-        )
+        about = "give some outcome a probability of exactly 0. If it happened, the surprise would be infinite."
+        return Opening(place, number, about)
     if _blind_reason(verdict):
         about = "more surprise than it announced, at most, as far as this look can see; it can miss more than that."
         return Opening(place, f"{plain(average.ecd.interval.high)} nat", about)

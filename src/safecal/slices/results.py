@@ -312,7 +312,7 @@ class Slices:
         safecal.plot.SlicesDisplay
             The display, drawn.
         """
-        from ..plot.places import SlicesDisplay
+        from ..plot.groups import SlicesDisplay
 
         return SlicesDisplay.from_slices(self, local_threshold=local_threshold, ax=ax)
 

@@ -6,8 +6,7 @@ from datetime import datetime
 
 from .._optional import version
 from .._sums.summary import as_sums
-from ..html.frame import SORT_HINT, TableColumn, file_of, icon, number_table, pairs_table, section, sorting_table
-from ..html.markup import (
+from ..html import (
     Markup,
     element,
     evidence_text,
@@ -24,6 +23,7 @@ from ..html.markup import (
     unbroken,
     with_code,
 )
+from ..html.frame import SORT_HINT, TableColumn, file_of, icon, number_table, pairs_table, section, sorting_table
 from ..inference.results import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_together
 from .history import LEVEL, History, Judged, Raised, Reading, Slot, group_names, log10, shown_groups, window_slots

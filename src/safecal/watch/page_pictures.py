@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import final
 
-from ..html.frame import figure, section
-from ..html.markup import (
+from ..html import (
     AxisScale,
     Markup,
     centred_label,
@@ -28,6 +27,7 @@ from ..html.markup import (
     tick_text,
     upright_label,
 )
+from ..html.frame import figure, section
 from .history import LEVEL, History, Reading, Slot, log10
 
 __all__ = ["STRETCHES", "EvidenceCurve", "pictures_section", "thinned", "windows_figure"]

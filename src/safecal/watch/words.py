@@ -11,7 +11,7 @@ from typing import final
 
 from .._sums.summary import Summary
 from ..errors import shortened, visible
-from ..html.markup import Markup, element, evidence_text, grouped, join, moment_text, rows_text
+from ..html import Markup, element, evidence_text, grouped, join, moment_text, rows_text
 from ..inference.sum_bounds import interval_from_sums
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE
 from ..monitor import Alarm, Monitor

@@ -1,28 +1,28 @@
-"""Where the model is over-confident: ECD along the predictions, and of slices, among all conditions on its features."""
+"""ECD along the predictions, and over time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
-from .._checks.columns import positive
+import numpy as np
+
+from .._checks.columns import choice, positive
 from .._checks.message import fail
+from .._types import FloatArray
 from ..errors import OptionError
 from ..html.course import BEYOND, OTHER, SUSPECTED, Course, Step
-from ..html.intervals import ecd_range
-from ..html.markup import shortened
 from ..inference.local import Local
+from ..judge.consistency import Consistency
 from ..judge.evaluation import Evaluation
-from ..slices.results import Slices
-from .display import OVER, Display, ModelLook, direction_label, heading, ink, legend_above, message
-from .ecd import draw_intervals, draw_zero, name_rows
+from .display import NEUTRAL, OVER, Display, ModelLook, axes_on, ink, legend_above, message, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LocalDisplay", "SlicesDisplay"]
+__all__ = ["ConsistencyDisplay", "LocalDisplay"]
 
 _NO_RANGES = "There are no ranges to show:\npredictions are all alike, or have no order."
 
@@ -42,10 +42,8 @@ class LocalDisplay(Display):
     course : Course
         Everything that is drawn: ``steps``, ``worst``, and the axes. Each step has its ``range``, ``limit`` and
         ``state``.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     See Also
     --------
@@ -134,15 +132,10 @@ class LocalDisplay(Display):
             ax.set_ylabel("ECD (nat), above 0 over-confident")
             self._limits(ax)
         else:
-            current = (*ax.get_xlim(), *ax.get_ylim())
-            ends = (
-                min(ends[0], current[0]),
-                max(ends[1], current[1]),
-                min(ends[2], current[2]),
-                max(ends[3], current[3]),
-            )
-        ax.set_xlim(ends[0], ends[1])
-        ax.set_ylim(ends[2], ends[3])
+            left, right, bottom, top = (*ax.get_xlim(), *ax.get_ylim())
+            ends = min(ends[0], left), max(ends[1], right), min(ends[2], bottom), max(ends[3], top)
+        ax.set_xlim(*ends[:2])
+        ax.set_ylim(*ends[2:])
         style: dict[str, Any] = {"marker": look.marker, "markersize": 6.0, "zorder": 4}
         ax.plot([step.middle for step in finite], values, mfc=ax.get_facecolor(), **look.line(), **style)
         beyond = [(step.middle, step.range.ecd.value) for step in finite if step.state == BEYOND]
@@ -150,7 +143,7 @@ class LocalDisplay(Display):
             ax.plot(*zip(*beyond, strict=True), color=look.colour, linestyle="none", **style)
         if look.first:
             ax.plot([], [], color=ink(ax), marker="o", linestyle="none", label="filled: beyond the limit")
-        ticks = c.ticks_on(ends[0], ends[1]) if c.steps else ()
+        ticks = c.ticks_on(*ends[:2]) if c.steps else ()
         ax.set_xticks([at for at, _ in ticks], [text for _, text in ticks])
         ax.minorticks_off()
         legend_above(ax)
@@ -211,110 +204,180 @@ class LocalDisplay(Display):
         )  # fmt: skip
 
 
-_NAME_LENGTH = 36  # characters of a condition
+_SCALES = ("ECD", "NEES")
+_FAR = 15.0  # values beyond which the axis is logarithmic
 
 
 @final
 @dataclass(slots=True, eq=False, repr=False)
-class SlicesDisplay(Display):
-    """Slices as bars, with intervals that hold together, against the limit.
+class ConsistencyDisplay:
+    """ECD, or NEES, of many runs over the steps, with the band in which a consistent filter stays.
+
+    Above the band the filter is over-confident at that step, below it under-confident. The mean of the runs is drawn as
+    a line, their median as points: where the two differ, a few runs make the mean.
 
     Attributes
     ----------
-    slices : Slices
-        What is drawn.
-    limits : tuple of float
-        Largest ECD that is allowed in each, in nats.
-    ax_ : matplotlib Axes
+    steps : ndarray of shape (steps,)
+        Where the steps stand: their keys where these are numbers, else 0, 1, 2 and so on.
+    mean, median : ndarray of shape (steps,)
+        Over the runs.
+    low, high : ndarray of shape (steps,)
+        Ends of the band.
+    level : float
+        Probability that a consistent filter lies in the band at a step.
+    share_inside : float
+        Share of the steps that lie in the band.
+    scale : str
+        ``"ECD"``, ``"NEES"`` or ``"NIS"``.
+    consistent : float
+        The value of a consistent filter: 0 for ECD, else the dimension.
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
-
-    See Also
-    --------
-    GroupsDisplay : ECD by groups of your own.
 
     Examples
     --------
     >>> import matplotlib.pyplot as plt
     >>> import numpy as np
     >>> import safecal
+    >>> from safecal.plot import ConsistencyDisplay
     >>> rng = np.random.default_rng(0)
-    >>> z, age = rng.normal(0, 2, 4000), rng.integers(20, 90, 4000)
-    >>> happened = rng.random(4000) < 1 / (1 + np.exp(-z / np.where(age >= 70, 3, 1)))
-    >>> display = safecal.find_slices(safecal.bernoulli(happened, logits=z), {"age": age}).plot()
+    >>> errors = rng.normal(size=(200, 2))
+    >>> consistency = safecal.assess_consistency(
+    ...     safecal.gaussian(errors, 0 * errors, std=0.8), run=np.repeat(np.arange(20), 10), step=np.tile(range(10), 20)
+    ... )
+    >>> display = ConsistencyDisplay.from_consistency(consistency)
     >>> display
-    SlicesDisplay: 1 slice
+    ConsistencyDisplay: ECD over 10 steps, 50 % of them in the band
     >>> plt.close(display.figure_)
     """
 
-    slices: Slices
-    limits: tuple[float, ...]
+    steps: FloatArray
+    mean: FloatArray
+    median: FloatArray
+    low: FloatArray
+    high: FloatArray
+    level: float
+    share_inside: float
+    scale: str
+    consistent: float
+    ax_: Axes = field(init=False)
+    figure_: Any = field(init=False)
 
     @classmethod
-    def _of(cls, evaluation: Evaluation) -> Self:
-        slices = evaluation.slices
-        if slices is None:
-            hint = "evaluate with `features=` a frame of what is known of each row."
-            raise fail(OptionError, "evaluation", "must have slices", hint=hint)
-        return cls._with(slices, evaluation.limits.local_threshold)
-
-    @classmethod
-    def _with(cls, slices: Slices, local_threshold: float) -> Self:
-        return cls(slices, tuple(local_threshold * s.dimensions for s in slices))
-
-    @classmethod
-    def from_slices(cls, slices: Slices, *, local_threshold: float = 0.2, ax: Axes | None = None) -> Self:
-        """Draw slices.
+    def from_consistency(
+        cls,
+        consistency: Consistency,
+        *,
+        scale: str = "ECD",
+        ax: Axes | None = None,
+        color: Any = None,
+        label: str | None = None,
+        band: bool = True,
+    ) -> Self:
+        """Draw what `assess_consistency` found.
 
         Parameters
         ----------
-        slices : Slices
-            The slices to draw.
-        local_threshold : float, default 0.2
-            Largest ECD that is allowed in a slice, in nats a dimension.
+        consistency : Consistency
+            Of any filter.
+        scale : {"ECD", "NEES"}, default "ECD"
+            Nats, or the classical scale, on which a consistent filter has the dimension.
         ax : matplotlib Axes, optional
             Where to draw; by default on a new figure.
+        color : color, optional
+            Of line and points.
+        label : str, optional
+            Name of the filter, for the legend.
+        band : bool, default True
+            Whether to draw the band; once is enough for several filters with the same runs.
 
         Returns
         -------
-        SlicesDisplay
+        ConsistencyDisplay
             The display, drawn.
         """
-        return cls._with(slices, positive(local_threshold, "local_threshold")).plot(ax=ax)
+        if not isinstance(consistency, Consistency):
+            hint = "`safecal.assess_consistency(...)` makes one."
+            got = f"a {type(consistency).__name__}"
+            raise fail(OptionError, "consistency", "must be a Consistency", got=got, hint=hint)
+        choice(scale, "scale", _SCALES)
+        shift, factor = (0.0, 1.0) if scale == "ECD" else (float(consistency.dimension), 2.0)
+        low, high = consistency.bands().T
+        keys = consistency.steps.keys
+        numeric = all(isinstance(key, int | float) for key in keys)
+        display = cls(
+            np.array(keys, dtype=np.float64) if numeric else np.arange(float(len(keys))),
+            shift + factor * consistency.steps.ecd,
+            shift + factor * np.array(consistency.step_medians),
+            shift + factor * low,
+            shift + factor * high,
+            consistency.evaluation.level,
+            consistency.share_inside,
+            scale if scale == "ECD" else consistency.quantity,
+            shift,
+        )
+        return display.plot(ax=ax, color=color, label=label, band=band)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}: {len(self.slices)} slice{'' if len(self.slices) == 1 else 's'}"
+        inside = f"{100.0 * self.share_inside:.0f} % of them in the band"
+        return f"{type(self).__name__}: {self.scale} over {len(self.steps)} steps, {inside}"
 
-    def plot(self, *, ax: Axes | None = None, name: str | None = None) -> Self:
+    def plot(self, *, ax: Axes | None = None, color: Any = None, label: str | None = None, band: bool = True) -> Self:
         """Draw.
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
-        name : str, optional
-            What the model is called; written above.
+        ax, color, label, band : optional
+            As in `from_consistency`.
 
         Returns
         -------
-        SlicesDisplay
+        ConsistencyDisplay
             Itself.
         """
-        axes = self._on(ax, (6.8, 1.8 + 0.32 * max(len(self.slices), 2)))
-        self._draw(axes)
-        if name is not None:
-            heading(axes, shortened(name, _NAME_LENGTH))
+        self.ax_ = ax = axes_on(ax, (7.2, 4.2))
+        self.figure_ = ax.figure
+        if band:
+            name = f"{percent(self.level)} of consistent filters"
+            ax.fill_between(self.steps, self.low, self.high, color=NEUTRAL, alpha=0.35, lw=0, zorder=1, label=name)
+            ax.axhline(self.consistent, color=ink(ax), lw=1.0, zorder=2)
+        color = OVER if color is None else color
+        finite = np.where(np.isfinite(self.mean), self.mean, np.nan)
+        ax.plot(self.steps, finite, color=color, lw=1.8, zorder=4, label=label or "mean of the runs")
+        median = "median of the runs" if label is None else f"{label}, median"
+        style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 3.5, "zorder": 3}
+        ax.plot(self.steps, self.median, color=color, alpha=0.65, label=median, **style)
+        self._scale(ax)
+        if np.all(self.steps == np.round(self.steps)):
+            ax.locator_params(axis="x", integer=True)  # there is no step 2.5
+        ax.set_xlabel("step")
+        ax.set_ylabel("ECD (nat)" if self.scale == "ECD" else self.scale)
+        legend_above(ax)
         return self
 
-    def _draw(self, ax: Axes) -> None:
-        if not len(self.slices):
-            message(ax, "No slice was found.")
+    def _scale(self, ax: Axes) -> None:
+        """Make the axis logarithmic far from the consistent value, and keep everything on it in sight."""
+        drawn = [np.asarray(line.get_ydata(), dtype=np.float64) for line in ax.get_lines()]
+        seen = np.concatenate([values for values in drawn if len(values) == len(self.steps)])
+        seen = np.concatenate([seen[np.isfinite(seen)], self.low, self.high])
+        low, high = float(seen.min()), float(seen.max())
+        if high - self.consistent <= _FAR:
+            pad = 0.06 * (high - low) or 0.1
+            ax.set_ylim(low - pad, high + pad)
             return
-        intervals = [s.ecd for s in self.slices]
-        draw_zero(ax, self.limits)
-        ax.plot([], [], color=ink(ax), lw=1.3, label="intervals, all together")
-        draw_intervals(ax, intervals, self.limits, ecd_range(intervals, self.limits), bars=True)
-        name_rows(ax, [shortened(s.condition, _NAME_LENGTH) for s in self.slices], [s.n for s in self.slices])
-        ax.set_xlabel(direction_label("ECD (nat)"))
-        legend_above(ax)
+        if self.scale == "ECD":
+            ax.set_yscale("asinh", linear_width=1.0)
+            ax.set_ylim(min(1.3 * low, -0.2), 1.3 * high)
+            sizes = [0.5, *(m * 10.0**e for e in range(math.ceil(math.log10(high)) + 1) for m in (1.0, 3.0))]
+            ticks = [*(-s for s in sizes), 0.0, *sizes]
+        else:
+            ax.set_yscale("log")
+            low = max(low, 1e-3)
+            ax.set_ylim(low / 1.2, 1.3 * high)
+            exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+            ticks = [*(m * 10.0**e for e in exponents for m in (1.0, 3.0)), self.consistent]
+        bottom, top = ax.get_ylim()
+        visible = sorted({tick for tick in ticks if bottom <= tick <= top})
+        ax.set_yticks(visible, [f"{tick:g}" for tick in visible])
+        ax.minorticks_off()

@@ -1,4 +1,4 @@
-"""The reliability diagram: what was predicted against what happened, with the side that is unsafe in words."""
+"""Bins: what was predicted against what happened, with the side that is unsafe in words; and ECD of each."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from .._checks.columns import fraction
+from .._checks.columns import fraction, positive
 from .._checks.message import fail
+from .._sums.summary import Summary
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import OptionError, UnavailableError
+from ..html import short_count
 from ..html.diagrams import OVER_SIDE, ReliabilityPoints, has_reliability
-from ..html.markup import short_count
+from ..inference.results import Interval
+from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
 from .display import OVER, UNDER, Display, ModelLook, ink, legend_above, percent
+from .intervals import BEYOND, draw_ecd, name_rows, note, spacing, states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ReliabilityDisplay", "draw_sides"]
+__all__ = ["ECDDisplay", "ReliabilityDisplay", "draw_sides"]
 
 _ROOM = 0.06  # between two numbers of the strip
 _STRIP, _HIGHEST = -0.21, 0.11  # where the strip of bars stands below the diagram, and how high they are
@@ -60,10 +64,8 @@ class ReliabilityDisplay(Display):
         Whether the most likely class is compared (True) or the positive one.
     level : float
         Probability of a grey bar.
-    ax_ : matplotlib Axes
+    ax_, figure_ : matplotlib Axes, and its Figure
         Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of ``ax_``.
 
     See Also
     --------
@@ -182,19 +184,10 @@ class ReliabilityDisplay(Display):
         )
         for label, selected, marker, colour in kinds:
             if selected.any():
-                ax.plot(
-                    self.predicted[selected],
-                    self.observed[selected],
-                    linestyle="none",
-                    marker=marker,
-                    markersize=size,
-                    color=colour,
-                    markeredgecolor=ax.get_facecolor(),
-                    markeredgewidth=0.8,
-                    clip_on=False,
-                    zorder=4,
-                    label=label,
-                )
+                style: dict[str, Any] = {"marker": marker, "markersize": size, "color": colour, "label": label}
+                edge = {"markeredgecolor": ax.get_facecolor(), "markeredgewidth": 0.8}
+                points = self.predicted[selected], self.observed[selected]
+                ax.plot(*points, linestyle="none", clip_on=False, zorder=4, **style, **edge)
 
     def _counts(self, ax: Axes) -> None:
         """Draw a strip of bars below the diagram, with the number of rows of each bin."""
@@ -220,25 +213,18 @@ class ReliabilityDisplay(Display):
 def draw_sides(ax: Axes, top_label: bool, *, strip: bool = True) -> None:
     """Draw the background: the line, the over-confident side and the words for both."""
     for corners in OVER_SIDE[top_label]:
-        x, y = zip(*corners, strict=True)
-        ax.fill(x, y, facecolor=OVER, alpha=0.07, linewidth=0, zorder=0)
-        ax.fill(
-            x, y, facecolor="none", edgecolor=OVER, alpha=0.25, linewidth=0, hatch="///", zorder=0, gid="over-confident"
-        )
+        xy = tuple(zip(*corners, strict=True))
+        ax.fill(*xy, facecolor=OVER, alpha=0.07, linewidth=0, zorder=0)
+        hatch: dict[str, Any] = {"facecolor": "none", "edgecolor": OVER, "hatch": "///", "gid": "over-confident"}
+        ax.fill(*xy, alpha=0.25, linewidth=0, zorder=0, **hatch)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=ink(ax), lw=1.0, ls="--", zorder=1, label="calibrated")
-    places: tuple[tuple[float, float, str, str, str], ...]
-    if top_label:
-        places = ((0.98, 0.02, "over-confident", "right", "bottom"), (0.02, 0.98, "under-confident", "left", "top"))
-    else:
-        places = (
-            (0.02, 0.98, "over-confident", "left", "top"),
-            (0.98, 0.02, "over-confident", "right", "bottom"),
-            (0.52, 0.98, "under-confident", "left", "top"),
-            (0.48, 0.02, "under-confident", "right", "bottom"),
-        )
-    for at_x, at_y, words, ha, va in places:
-        colour = OVER if words == "over-confident" else UNDER
-        ax.text(at_x, at_y, words, ha=ha, va=va, color=colour, fontsize="small", zorder=1)
+    over, under = ("over-confident", OVER), ("under-confident", UNDER)
+    left, right = ("left", "top", 0.98), ("right", "bottom", 0.02)
+    places = [(0.98, right, over), (0.02, left, under)]
+    if not top_label:
+        places = [(0.02, left, over), (0.98, right, over), (0.52, left, under), (0.48, right, under)]
+    for x, (ha, va, y), (words, colour) in places:
+        ax.text(x, y, words, ha=ha, va=va, color=colour, fontsize="small", zorder=1)
     ticks = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
     names = ["0", "0.2", "0.4", "0.6", "0.8", "1"]
     ax.set_xticks(ticks, names)
@@ -249,3 +235,117 @@ def draw_sides(ax: Axes, top_label: bool, *, strip: bool = True) -> None:
         ax.axhline(-0.02, color=ink(ax), lw=0.8)
     ax.set_xlabel("confidence in the most likely class" if top_label else "predicted probability")
     ax.set_ylabel("share of rows in which it happened" if top_label else "share of rows that were positive")
+
+
+@final
+@dataclass(slots=True, eq=False, repr=False)
+class ECDDisplay(Display):
+    """ECD of each bin, with intervals that hold together, and of all rows.
+
+    Bars to the right of 0 are over-confident, bars to the left under-confident. The intervals of the bins are so wide
+    that all of them hold at once; that of all rows holds by itself. The marker says on which side of the limit an
+    interval lies. Where an impossible outcome happened, ECD is infinite and an arrow says so. Bins are for reading: the
+    verdict looks at ranges of its own, which `LocalDisplay` shows.
+
+    Attributes
+    ----------
+    labels : tuple of str
+        The bins; none when there are no bins.
+    n, n_impossible : tuple of int
+        Rows of each bin, and those whose outcome had probability zero.
+    intervals : tuple of Interval
+        ECD of each bin, with its interval; NaN where a bin is empty.
+    total : Interval
+        ECD of all rows, with its interval.
+    n_total, n_impossible_total : int
+        All rows, and those whose outcome had probability zero.
+    bin_on : str
+        What rows are binned on.
+    limit : float
+        Largest ECD that is allowed, in nats; for states the threshold times the dimension.
+    level : float
+        Level of the intervals.
+    ax_, figure_ : matplotlib Axes, and its Figure
+        Where it was drawn.
+
+    See Also
+    --------
+    LocalDisplay : ECD along the predictions, whatever the bins.
+    ReliabilityDisplay : The same bins as shares.
+    GroupsDisplay : ECD by group.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from safecal.plot import ECDDisplay
+    >>> display = ECDDisplay.from_predictions([0, 1, 1, 0, 1], [0.2, 0.7, 0.9, 0.6, 0.8], bins=2)
+    >>> display
+    ECDDisplay: ECD -0.157 of 5 rows, 0 of 2 bins beyond 0.1 nat
+    >>> plt.close(display.figure_)
+    """
+
+    labels: tuple[str, ...]
+    n: tuple[int, ...]
+    n_impossible: tuple[int, ...]
+    intervals: tuple[Interval, ...]
+    total: Interval
+    n_total: int
+    n_impossible_total: int
+    bin_on: str
+    limit: float
+    level: float
+
+    @classmethod
+    def _of(cls, evaluation: Evaluation) -> Self:
+        table = evaluation.bins or Table.of_summaries("", (), ())
+        return cls._with(table, evaluation.summary, evaluation.interval, evaluation.verdict.allowed, evaluation.level)
+
+    @classmethod
+    def _with(cls, table: Table, s: Summary, total: Interval, limit: float, level: float) -> Self:
+        n, n_impossible = tuple(table.n.tolist()), tuple(table.n_impossible.tolist())
+        of_bins = table.labels, n, n_impossible, table.intervals(level)
+        return cls(*of_bins, total, s.n, s.n_impossible, table.name, limit, level)
+
+    @classmethod
+    def from_table(cls, table: Table, *, threshold: float = 0.1, level: float = 0.95, ax: Axes | None = None) -> Self:
+        """Draw a table of bins, for example one that was merged from several.
+
+        Parameters
+        ----------
+        table : Table
+            By bin.
+        threshold : float, default 0.1
+            Largest ECD that is allowed, in nats.
+        level : float, default 0.95
+            Level of the intervals.
+        ax : matplotlib Axes, optional
+            Where to draw; by default on a new figure.
+
+        Returns
+        -------
+        ECDDisplay
+            The display, drawn.
+        """
+        limit, level = positive(threshold, "threshold"), fraction(level, "level")
+        return cls._with(table, table.total, interval_from_sums(table.total, level), limit, level).plot(ax=ax)
+
+    def __repr__(self) -> str:
+        beyond = states(self.intervals, (self.limit,) * len(self.intervals)).count(BEYOND)
+        bins = f", {beyond} of {len(self.labels)} bins beyond {self.limit:g} nat" if self.labels else ""
+        return f"{type(self).__name__}: ECD {self.total.value:+.3g} of {self.n_total} rows{bins}"
+
+    def _size(self) -> tuple[float, float]:
+        return 6.2, 1.8 + 0.26 * min(len(self.intervals) + 1, 40)
+
+    def _draw(self, ax: Axes) -> None:
+        intervals = (*self.intervals, self.total)
+        together = ", together" if len(self.labels) > 1 else ""
+        draw_ecd(ax, intervals, (self.limit,) * len(intervals), f"{percent(self.level)} intervals{together}", bars=True)
+        counts = (*self.n, self.n_total)
+        named = name_rows(ax, (*self.labels, "all rows"), counts, every=spacing(ax, len(intervals)))
+        impossible = (*self.n_impossible, self.n_impossible_total)
+        for y, row in enumerate(zip(intervals, counts, impossible, named.tolist(), strict=True)):
+            note(ax, y, *row)
+        if self.labels:
+            ax.axhline(len(self.labels) - 0.5, color=ink(ax), lw=0.8)
+            ax.set_ylabel(self.bin_on)
