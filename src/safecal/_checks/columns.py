@@ -169,12 +169,6 @@ def run_column(run: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]
     return codes, len(keys)
 
 
-def step_column(step: ArrayLike, n: int, reference: str) -> tuple[IndexArray, int]:
-    """Return for each row the number of its step, and how many steps there are."""
-    keys, codes = step_keys(step, n, reference)
-    return codes, len(keys)
-
-
 def step_keys(step: ArrayLike, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray]:
     """Return the steps in their order, and for each row the number of its own."""
     return _complete_column(step, "step", n, reference)
