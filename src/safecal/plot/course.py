@@ -132,7 +132,7 @@ class LocalDisplay(Display):
             ax.set_ylabel("ECD (nat), above 0 over-confident")
             self._limits(ax)
         else:
-            left, right, bottom, top = (*ax.get_xlim(), *ax.get_ylim())
+            (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
             ends = min(ends[0], left), max(ends[1], right), min(ends[2], bottom), max(ends[3], top)
         ax.set_xlim(*ends[:2])
         ax.set_ylim(*ends[2:])
