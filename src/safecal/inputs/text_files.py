@@ -59,9 +59,10 @@ def csv_header(path: str, name: str, separator: str) -> list[str]:
 
 
 def in_blocks(rows: Iterator[_T], size: int) -> Iterator[list[_T]]:
-    """Yield so many rows at a time, and at last the rest."""
+    """Yield so many rows at a time, and at last the rest; a block is emptied before the next one is read."""
     while block := list(islice(rows, size)):
         yield block
+        block.clear()
 
 
 def csv_rows(path: str, name: str, separator: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
