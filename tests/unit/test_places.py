@@ -99,6 +99,34 @@ def test_one_bad_class_is_found(rng: np.random.Generator) -> None:
     assert any("class 3 predicted" in place.name for place in verdict.where)
 
 
+def test_of_many_classes_each_predicted_one_is_a_range(rng: np.random.Generator) -> None:
+    """80 % is said of 30 classes of 3 % of the rows each: half of them are always right, half in half of the cases."""
+    for classes, decision in ((30, UNDETERMINED), (6, UNSAFE)):
+        top = rng.integers(0, classes, N // 2)
+        p = np.full((N // 2, classes), 0.2 / (classes - 1))
+        p[np.arange(N // 2), top] = 0.8
+        wrong = (top + rng.integers(1, classes, N // 2)) % classes
+        uneven = np.where(rng.random(N // 2) < np.where(2 * top < classes, 0.5, 1.0), top, wrong)
+        verdict = safecal.evaluate(uneven, p).verdict
+        assert verdict.on_average == SAFE
+        assert verdict.decision == decision
+        assert all(place.observed < 0.6 for place in verdict.where)
+        even = safecal.evaluate(np.where(rng.random(N // 2) < 0.8, top, wrong), p)
+        assert even.verdict.decision == SAFE
+        assert len(even.local) == classes
+
+
+def test_predicted_classes_of_few_rows_are_no_ranges(rng: np.random.Generator) -> None:
+    top = np.repeat([0, 1, 2, 3], [970, 4, 19, 7 + 1000])
+    p = np.full((2000, 4), 0.1)
+    p[np.arange(2000), top] = 0.7
+    assert {r.label for r in safecal.evaluate(top, p).local} == {0, 3}
+    top[:20] = 1
+    p = np.full((2000, 4), 0.1)
+    p[np.arange(2000), top] = 0.7
+    assert {r.label for r in safecal.evaluate(top, p).local} == {0, 1, 3}
+
+
 def test_states_that_are_too_sure_where_they_are_sharp(rng: np.random.Generator) -> None:
     std = np.exp(rng.normal(0, 1, N))
     x = rng.normal(0, 1, N) * std * np.where(std < 0.3, 1.4, 1.0)

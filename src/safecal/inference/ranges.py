@@ -40,7 +40,9 @@ __all__ = [
 ]  # fmt: skip
 
 _HALVINGS = 4  # to sixteenths
-_VALUES, _ROWS, _OWN_SHARE = 24, 20, 0.2  # so few values, each of so many rows and such a part of the least share
+_ROWS = 20  # a single value, or a predicted class, may hold less than the least share, but has so many
+_VALUES, _OWN_SHARE = 24, 0.2  # so few values, each with such a part of the least share
+_CLASS_SHARE = 0.1  # the same of a predicted class as a whole
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
 _NEAR = 1e-3  # a probability below it may as well be 0, in words
 _NULL = ("sum_varentropy_weight2", "sum_numerical_variance_weight2")  # what the variance of the excess adds up
@@ -178,9 +180,10 @@ def dimensions(varentropy: FloatArray | float, weight: FloatArray | float, tally
 
 
 def cuts(order: Order, total: float, min_share: float) -> IndexArray:
-    """Cut cells into ranges: the first cell and the one after the last of each. Those of a class may hold all of it.
+    """Cut cells into ranges: the first cell and the one after the last of each.
 
-    Where predictions are a few values, such as confidences in words, each value is a range of its own, even a rare one.
+    A predicted class is a range as a whole, too, even a rare one: of many classes, each is rare. And where predictions
+    are a few values, such as confidences in words, each value is a range of its own.
     """
     weight = order.sums[:, COLUMN["weight"]]
     before = np.zeros(len(weight) + 1)
@@ -190,14 +193,14 @@ def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     if not (places[1:] > places[:-1]).all():  # some ranges are empty, or the same as others, or all there is
         ends = np.array([pair for pair in dict.fromkeys(map(tuple, ends.tolist())) if pair != (0, len(weight))])
         ends = ends.reshape(-1, 2)
-    if order.label is not None:
-        ends = np.concatenate([[[0, len(weight)]], ends])
-    enough = before[ends[:, 1]] - before[ends[:, 0]] >= min_share * total * (1.0 - 1e-9)
+    least, n = min_share * total * (1.0 - 1e-9), order.sums[:, COLUMN["n"]]
+    enough = before[ends[:, 1]] - before[ends[:, 0]] >= least
     ends = np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
-    n = order.sums[:, COLUMN["n"]]
+    if order.label is not None and (before[-1] >= least or (before[-1] >= _CLASS_SHARE * least and n.sum() >= _ROWS)):
+        ends = np.concatenate([[[0, len(weight)]], ends])
     is_classes = order.on in ("probability", "confidence")
     if is_classes and order.label is None and 2 < len(n) <= _VALUES and n.sum() >= _ROWS * len(n):
-        own = np.flatnonzero((n >= _ROWS) & (weight >= _OWN_SHARE * min_share * total))
+        own = np.flatnonzero((n >= _ROWS) & (weight >= _OWN_SHARE * least))
         alone = [(k, k + 1) for k in own.tolist()]
         ends = np.array(list(dict.fromkeys([*map(tuple, ends.tolist()), *alone])), dtype=np.intp).reshape(-1, 2)
     return np.asarray(ends)
