@@ -172,6 +172,43 @@ def test_one_prediction_that_says_it_never_fails_withholds_safe(weighted: bool) 
     assert safecal.evaluate(y, logits=logits).verdict.decision == UNSAFE
 
 
+@pytest.mark.parametrize("classes", [2, 3, 40])
+def test_the_same_of_more_columns_withholds_safe(classes: int) -> None:
+    """As two columns, log-odds say the same as alone; no probability is rounded to 0 or 1 for it."""
+    y, log_odds = _calibrated(5000, 5)
+    y[:3] = 1
+    bold, far = "3 of 5000 predictions are so sure, with log-odds of up to", "no probability that a float can hold"
+    for size, reason in ((20.0, None), (40.0, None), (150.0, None), (700.0, bold), (1e4, far), (1e9, far)):
+        log_odds[:3] = size
+        logits = np.stack([np.zeros(5000), log_odds, *np.full((classes - 2, 5000), -1500.0)], axis=1)
+        if classes == 40:
+            logits[:3, 2:] = 0.0
+            logits[3:, 2:] = -40.0
+        verdict = safecal.evaluate(y, logits=logits).verdict
+        assert verdict.decision == (SAFE if reason is None else UNDETERMINED), size
+        assert reason is None or reason in verdict.reason
+        if classes == 2 and size < 1e4:
+            alone = safecal.evaluate(y, logits=log_odds).verdict
+            assert alone.decision == verdict.decision
+    capped = np.maximum(logits, logits.max(1, keepdims=True) - 40)  # as the reason says
+    assert safecal.evaluate(y, logits=capped).verdict.decision == SAFE
+    y[0] = 0
+    assert safecal.evaluate(y, logits=logits).verdict.decision == UNSAFE
+
+
+def test_rounded_probabilities_are_as_sure_as_their_entropy_tells() -> None:
+    """float32 rounds 1 - 1e-9 to 1: of 300 rows, a mistake there costs about 20 nats, and two more than is allowed."""
+    z = np.random.default_rng(0).normal(0, 1, (300, 3))
+    z[:20, 0] += 22.0
+    p = special.softmax(z, axis=1)
+    y = (p.cumsum(1) < np.random.default_rng(100).random((300, 1))).sum(1)
+    assert (p.astype(np.float32)[:20, 0] == 1.0).all()
+    for given in (p, p.astype(np.float32)):
+        verdict = safecal.evaluate(y, given).verdict
+        assert verdict.decision == UNDETERMINED
+        assert "20 of 300 predictions are so sure, with log-odds of up to 22." in verdict.reason
+
+
 def test_a_tenth_of_the_rows_that_is_too_sure_is_not_safe_before_it_fails() -> None:
     # One in 200 of them is wrong, and costs 500 nats: on average 0.25. Most samples of 1000 rows hold no such mistake.
     for seed in range(15):

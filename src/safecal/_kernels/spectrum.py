@@ -41,18 +41,23 @@ def cell_numbers(L: FloatArray) -> IndexArray:
     return np.asarray(np.clip(((bits + _HAIR) >> (52 - _BITS)) - _FIRST, 0, CELLS - 1), dtype=np.intp)
 
 
-def top_moments(confidence: FloatArray, correct: BoolArray) -> FloatArray:
+def top_moments(confidence: FloatArray, correct: BoolArray, entropy: FloatArray) -> FloatArray:
     """Sum rows of K classes by the log-odds of their likeliest class, as `cell_moments` does those of two outcomes.
 
-    The two outcomes are that it happened, and that it did not; those that are certain are left out.
+    The two outcomes are that it happened, and that it did not. Where the confidence is rounded to 1, the log-odds are
+    those that the entropy allows: with ``m`` left for the other classes, it is ``m (1 + L)`` at least. A class that was
+    right, and leaves no entropy, is in the last cell; one that was wrong is in none, since its surprise tells more.
     """
     positive = confidence >= 0.5
-    with np.errstate(divide="ignore"):
-        L = np.abs(np.log(confidence) - np.log(np.maximum(1.0 - confidence, 0.0)))
     wrong = positive != correct
+    with np.errstate(divide="ignore", invalid="ignore"):
+        L = np.abs(np.log(confidence) - np.log(np.maximum(1.0 - confidence, 0.0)))
+        rounded = np.flatnonzero(np.isinf(L))
+        if not len(rounded):
+            return cell_moments(L, wrong, positive)
+        left = -np.log(entropy[rounded])
+        L[rounded] = np.where(np.isinf(left) & ~wrong[rounded], LOWEST[-1], left + np.log1p(left))
     inside = np.isfinite(L)
-    if inside.all():
-        return cell_moments(L, wrong, positive)
     return cell_moments(L[inside], wrong[inside], positive[inside])
 
 

@@ -231,7 +231,7 @@ def _scored_block(
         ordered = Ordered(predictions.ordered_on, cells_used, summed(scored, w, index, len(cells_used)))
     top = None
     if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
-        top = Cells(top_moments(scored.confidence, scored.correct))
+        top = Cells(top_moments(scored.confidence, scored.correct, scored.entropy))
     certain = predictions.certain(rows)
     at_nodes = None
     if nodes is not None and splits and splits[-1].groups:

@@ -91,7 +91,7 @@ def judge(
     too_sure = math.isnan(temperature.value) and math.isfinite(tally.most_entropy) and not says_nothing
     single_row = summary.n - summary.n_impossible < 2 and not says_nothing
     # The same of a few of them: one mistake there would outweigh all other rows.
-    far = getattr(tally.spectrum, "far", 0)
+    far = getattr(tally.spectrum, "far", 0) if tally.top is None else tally.top.far
     bold = _bold_rows(tally, average.ecd.limit)
     # States that are few beside their axes leave some direction unseen.
     unseen = tally.dimension > 1 and limits.everywhere and not shows_directions(tally, limits.level)
@@ -118,8 +118,11 @@ def judge(
 
 
 def _bold_rows(tally: Tally, limit: float) -> tuple[int, float]:
-    """Count two-class rows so sure that two mistakes would exceed the limit, and find the farthest log-odds."""
-    points = tally.points
+    """Count rows so sure that two mistakes would exceed the limit, and find the farthest log-odds.
+
+    Of more than two classes, any mistake surprises by the log-odds of the likeliest one at least.
+    """
+    points = tally.points if tally.top is None else tally.top.points()
     if points is None:
         return 0, 0.0
     cost, most = points.L * points.w, limit * tally.summary.weight / _MISTAKES

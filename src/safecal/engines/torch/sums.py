@@ -21,6 +21,7 @@ from ..._types import FloatArray
 from ...families.predictions import family_named
 from .rows import check_classes, check_outcomes, hidden_columns, refuse_classes, refuse_outcomes
 from .tensors import (
+    LEAST_ENTROPY,
     ClassColumns,
     OddsColumns,
     ScoredColumns,
@@ -171,10 +172,14 @@ def _odds_cells(odds: OddsColumns, inside: Any, wrong: Any, centres: Any) -> Any
 def _top_cells(columns: ScoredColumns, counted: Any, centres: Any) -> Any:
     """Sum rows of K classes by the log-odds of their likeliest class, as `top_moments` does."""
     positive = columns.confidence >= 0.5
-    log_odds = (columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()).abs()
-    inside = counted & log_odds.isfinite()
     wrong = positive != columns.correct
-    return _odds_cells(OddsColumns(log_odds.nan_to_num(posinf=0.0), positive), inside, wrong, centres)
+    log_odds = (columns.confidence.log() - (1.0 - columns.confidence).clamp(min=0.0).log()).abs()
+    entropy = columns.entropy.clamp(min=LEAST_ENTROPY) if columns.entropy.is_cuda else columns.entropy
+    left = -entropy.log()
+    from_entropy = (left + left.log1p()).where(wrong | ~left.isposinf(), LOWEST[-1])
+    log_odds = log_odds.where(log_odds.isfinite(), from_entropy)
+    inside = counted & log_odds.isfinite()
+    return _odds_cells(OddsColumns(log_odds.nan_to_num(0.0, posinf=0.0), positive), inside, wrong, centres)
 
 
 def class_sums(log_p: Any, entropy: Any, happened: Any, counted: Any) -> Any:

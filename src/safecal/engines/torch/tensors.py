@@ -17,13 +17,14 @@ from ..._sums.causes import MOST_CLASSES
 from ...errors import RangeError
 
 __all__ = [
-    "COLUMNS", "FORMS", "IGNORED", "WIDTHS", "ClassColumns", "OddsColumns", "RowScores", "ScoredColumns",
-    "bad_outcomes", "binary_columns", "block_rows", "class_columns", "counted_rows", "flatten", "formulas",
-    "load_torch", "node_columns", "on_cuda", "outcome_blocks", "score_columns", "triton_kernels", "widen",
+    "COLUMNS", "FORMS", "IGNORED", "LEAST_ENTROPY", "WIDTHS", "ClassColumns", "OddsColumns", "RowScores",
+    "ScoredColumns", "bad_outcomes", "binary_columns", "block_rows", "class_columns", "counted_rows", "flatten",
+    "formulas", "load_torch", "node_columns", "on_cuda", "outcome_blocks", "score_columns", "triton_kernels", "widen",
 ]  # fmt: skip
 
 _ELEMENTS = {"cpu": 1 << 18}  # of a block: what a cache holds
 _ELEMENTS_ELSEWHERE = 1 << 26
+LEAST_ENTROPY = 1e-38  # that a device tells from 0
 _CACHE = 1 << 15  # values whose powers fit into the cache of a processor
 
 

@@ -24,7 +24,7 @@ from ..._kernels.spectrum import BY_CLASS, CELLS, CONFIDENCE_STEPS, CONFIDENCES,
 from ..._sums.scored import CELLS as SPREAD_CELLS
 from ..._sums.scored import FIRST, SIDE
 from ..._types import FloatArray
-from .tensors import load_torch
+from .tensors import LEAST_ENTROPY, load_torch
 from .triton_binary import _CELLS, _FAR, AVAILABLE, _add, _add_odds, _bin, _four, constant, copies_of, jit, tl
 from .triton_nodes import NARROW, TINY, _exp, _gap, strides
 
@@ -39,6 +39,7 @@ _FIRST = constant(FIRST - 8 * (1023 - 127))  # in the exponents of float32
 _STEPS = constant(CONFIDENCE_STEPS)
 _CONFIDENCES = constant(CONFIDENCES)
 _HAIR = constant(HAIR)
+_LEAST_ENTROPY = constant(LEAST_ENTROPY)
 
 
 @jit
@@ -319,9 +320,13 @@ def _classes(
         _add(ordered, 16 * cell + 4, counted, b)
         _add(ordered, 16 * cell + 8, counted, c)
         _add(ordered, 16 * cell + 12, counted, d)
-        inside = counted & (tl.abs(odds) < float("inf"))
+        # As `top_moments` has it: where the confidence is rounded to 1, the entropy tells the log-odds.
+        left = -tl.log(tl.maximum(entropy.to(tl.float64), _LEAST_ENTROPY))
+        left += tl.log(1.0 + left)
+        rounded = tl.abs(odds) == float("inf")
+        inside = counted & ((rounded == 0) | possible)
         positive = wide >= 0.5
-        L = tl.where(inside, tl.abs(odds), 0.0)
+        L = tl.where(inside, tl.where(rounded, left, tl.abs(odds)), 0.0)
         _add_odds(cells_ptr, L, positive != (correct > 0.0), positive, inside, centres_ptr)
         bits = e.to(tl.int32, bitcast=True)
         step = tl.minimum(tl.maximum(((bits & 0x7FFFFFFF) >> 20) - _FIRST, 0), _SIDE)
