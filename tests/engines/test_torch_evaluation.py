@@ -165,6 +165,7 @@ def test_the_kernels_of_sums_in_the_interpreter(tmp_path: Path) -> None:
     for rows, classes, rulers in ((150, 3, many), (140, 130, few)):
         y, z = too_sharp((rows, classes), 1.5)
         z[5, 0], z[7, 2], y[5], y[3] = -torch.inf, -torch.inf, 0, -100  # an impossible outcome, and a row left out
+        z[9, 1], z[11, 2], y[9], y[11] = 60.0, 60.0, 1, 0  # confidences that are rounded to 1
         columns = score_columns(y, z, -100, None, 2).float()
         cases.append(("classes", (columns, y, *rulers, classes, -100)))
         wanted.append(add_rows(class_columns(columns, y, classes), y != -100, rulers))

@@ -230,8 +230,11 @@ def _scored_block(
         cells_used, index = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[order]
         ordered = Ordered(predictions.ordered_on, cells_used, summed(scored, w, index, len(cells_used)))
     top = None
-    if w is None and isinstance(spectrum, Nodes) and scored.confidence is not None and scored.correct is not None:
-        top = Cells(top_moments(scored.confidence, scored.correct, scored.entropy))
+    confidence, correct, entropy = scored.confidence, scored.correct, scored.entropy
+    if w is None and isinstance(spectrum, Nodes) and confidence is not None:
+        assert correct is not None
+        assert entropy is not None
+        top = Cells(top_moments(confidence, correct, entropy))
     certain = predictions.certain(rows)
     at_nodes = None
     if nodes is not None and splits and splits[-1].groups:

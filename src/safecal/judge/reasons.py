@@ -233,9 +233,9 @@ def _hopeless_reason(tally: Tally, far: int) -> str:
         return certain_reason(tally.n_certain, tally.n, classes, tally.decimals, labels=only_labels(tally))
     if far and tally.top is not None:
         return (
-            f"{far} of {tally.n} predictions leave other classes no probability that a float can hold: such a prediction "
-            "claims never to fail, and no number of rows can show that. Let no logit lie further below the largest of "
-            "its row than you mean: `np.maximum(logits, logits.max(1, keepdims=True) - 40)`."
+            f"{far} of {tally.n} predictions leave other classes no probability that a float can hold: such a "
+            "prediction claims never to fail, and no number of rows can show that. Let no logit lie further below the "
+            "largest of its row than you mean: `np.maximum(logits, logits.max(1, keepdims=True) - 40)`."
         )
     if far:
         return (
