@@ -28,12 +28,13 @@ Y = (RNG.random((N, 1)) > VAGUE.cumsum(axis=1)).sum(axis=1)
 
 
 class Case(NamedTuple):
-    """Rows of three classes in one form, and how many of them are certain."""
+    """Rows of three classes in one form, and how many of them are certain, or so sure that no float tells how sure."""
 
     form: str
     values: np.ndarray
     certain: int
     clip: float | None = None
+    too_sure: int = 0
 
 
 def _zeros() -> np.ndarray:
@@ -59,8 +60,8 @@ CASES = {
     "clipped": Case("y_prob", ZEROS, 0, clip=1e-7),
     "logits of -inf": Case("logits", MASKED, 101),
     "logits of -inf in float32": Case("logits", MASKED.astype(np.float32), 101),
-    "logits whose softmax is 0": Case("logits", FAR, 0),
-    "the same in float32": Case("logits", FAR.astype(np.float32), 0),
+    "logits whose softmax is 0": Case("logits", FAR, 0, too_sure=1),
+    "the same in float32": Case("logits", FAR.astype(np.float32), 0, too_sure=1),
 }
 
 
@@ -145,8 +146,10 @@ def test_every_door_counts_the_same_rows(
     evaluation = door(case, tmp_path, monkeypatch)
     assert evaluation.n_certain == case.certain
     verdict = evaluation.judge(threshold=5.0, max_temperature=1e9)  # so wide that nothing else keeps it from being safe
-    assert verdict.decision == ("UNDETERMINED" if case.certain else "SAFE")
+    assert verdict.decision == ("UNDETERMINED" if case.certain or case.too_sure else "SAFE")
     assert ("a probability of exactly 0" in verdict.reason) == bool(case.certain)
+    too_sure = f"{case.too_sure} of {N} predictions leave other classes no probability that a float can hold"
+    assert (too_sure in verdict.reason) == bool(case.too_sure)
 
 
 def test_zeros_are_not_safe_until_something_is_said_about_them() -> None:
