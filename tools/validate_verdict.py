@@ -90,13 +90,13 @@ def classes(count: int, factor: float) -> Draw:
     return draw
 
 
-def rare_in_a_tenth(said: float, true: float) -> Draw:
-    """Draw rows of which a tenth says that an event is rarer than it is; the others are calibrated."""
+def beside(share: float, said: float, true: float, mean: float = 0.0, spread: float = 2.0) -> Draw:
+    """Draw rows of which a part says something else than what is true; the others are calibrated."""
 
     def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
-        z, rare = rng.normal(0.0, 2.0, n), rng.random(n) < 0.1
-        logits = np.where(rare, special.logit(said) + rng.normal(0.0, 0.1, n), z)
-        return safecal.bernoulli(rng.random(n) < np.where(rare, true, special.expit(z)), logits=logits), {}
+        z, wrong = rng.normal(mean, spread, n), rng.random(n) < share
+        logits = np.where(wrong, special.logit(said) + rng.normal(0.0, 0.1, n), z)
+        return safecal.bernoulli(rng.random(n) < np.where(wrong, true, special.expit(z)), logits=logits), {}
 
     return draw
 
@@ -133,6 +133,18 @@ def cancelling_states(rng: np.random.Generator, n: int) -> tuple[safecal.Predict
     std = np.exp(rng.normal(0.0, 0.7, n))
     error = np.sqrt(np.where(std < 0.6, 2.0, 0.75)) * std * rng.normal(size=n)
     return safecal.gaussian(error, np.zeros(n), std=std), {}
+
+
+def sharp_states(factor: float) -> Draw:
+    """Draw numbers whose squared errors are larger than stated in the hundredth of the rows that states least."""
+
+    def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
+        log_std = rng.normal(0.0, 0.7, n)
+        squared = np.where(log_std < 0.7 * special.ndtri(0.01), factor, 1.0)
+        error = np.sqrt(squared) * np.exp(log_std) * rng.normal(size=n)
+        return safecal.gaussian(error, np.zeros(n), std=np.exp(log_std)), {}
+
+    return draw
 
 
 def states(factor: float) -> Draw:
@@ -221,8 +233,11 @@ TRUTHS = (
     Truth("numbers, squared errors × 2 where the spread is small, × .75 elsewhere", cancelling_states, "SAFE", FEWER),
     Truth("log-odds shifted by 1", two(0, 2, lambda rng, z: z + 1.0), "SAFE"),
     Truth("rare events eight times too many", two(-4.9, 1, lambda rng, z: z - 2.1), "SAFE"),
-    Truth("one in a million that happens in 1 %, in a tenth", rare_in_a_tenth(1e-6, 0.01), "SAFE", FEWER),
-    Truth("1 in 2000 that happens in 2 %, in a tenth", rare_in_a_tenth(0.0005, 0.02), "SAFE", FEWER),
+    Truth("one in a million that happens in 1 %, in a tenth", beside(0.1, 1e-6, 0.01), "SAFE", FEWER),
+    Truth("1 in 2000 that happens in 2 %, in a tenth", beside(0.1, 0.0005, 0.02), "SAFE", FEWER),
+    Truth("rare events, 97 % said of 1 %: .9125 is true, at the limit", beside(0.01, 0.97, 0.9125, -5, 1), "UNSAFE"),
+    Truth("rare events, 97 % said of 1 %: .6 is true", beside(0.01, 0.97, 0.6, -5, 1), "SAFE"),
+    Truth("numbers, squared errors × 4 where the spread is least, in 1 %", sharp_states(4.0), "SAFE"),
     Truth("log-odds of 500 in a tenth, wrong once in 200", sure_tenth, "SAFE", FEWER),
     Truth("99 % said of 3 %, half of them wrong, beside many 95 %",
           atoms((0.55, 0.95, 0.95), (0.42, 0.3, 0.3), (0.03, 0.99, 0.5)), "SAFE", FEWER),

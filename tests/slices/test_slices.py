@@ -341,8 +341,8 @@ def test_a_lower_level_does_not_make_safe_what_was_never_looked_at_closely(rng: 
     assert not [s for s in firm.slices if s.firm > 0.2]
     again = firm.judge(level=0.95)
     assert again.decision == "UNDETERMINED"
-    assert again.where[0].type == "slice"
-    assert not again.where[0].shown
+    assert "slice" in {place.type for place in again.where}
+    assert not again.shown
 
 
 def test_a_candidate_that_is_not_listed_is_judged(slices: safecal.Slices) -> None:

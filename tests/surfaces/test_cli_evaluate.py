@@ -127,7 +127,7 @@ def test_the_gate(scale: float, status: int, tmp_path: Path, safecal: Safecal) -
 
 def test_the_gate_looks_at_groups_and_ranges(tmp_path: Path, safecal: Safecal) -> None:
     few = np.arange(N) % 20 == 0
-    z = np.where(few, 4.0, 0.9) * LOG_ODDS
+    z = np.where(few, 3.0, 0.9) * LOG_ODDS
     path = tmp_path / "rows.csv"
     pl.DataFrame({"y": Y, "z": z, "site": np.where(few, "few", "most")}).write_csv(path)
     said = safecal("evaluate", path, "--logits", "z", "--gate")
@@ -152,13 +152,14 @@ def test_the_gate_looks_at_the_temperature_of_groups(tmp_path: Path, safecal: Sa
     site = np.where(np.arange(24_000) < 12, "tiny", np.where(few, "vague", "most"))
     path = tmp_path / "rows.csv"
     pl.DataFrame({"y": y, "z": np.where(few, 2.0, 0.8) * z, "site": site}).write_csv(path)
-    assert safecal("evaluate", path, "--logits", "z", "--gate").status == 0
-    said = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate")
+    wide = ("evaluate", path, "--logits", "z", "--local-threshold", "1", "--gate")
+    assert safecal(*wide).status == 0
+    said = safecal(*wide, "--by", "site")
     text = " ".join(said.out.split())
     assert said.status == 3
     assert "in site vague its logits are too large (3998 rows; at least 1." in text
     assert "1 group is too small to judge: site tiny (12 rows)." in text
-    hotter = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate", "--max-temperature", "3")
+    hotter = safecal(*wide, "--by", "site", "--max-temperature", "3")
     assert hotter.status == 0
 
 

@@ -404,13 +404,13 @@ def _shifted(n: int) -> Evaluation:
     [
         (
             "safe",
-            "On average, over all rows. None of 56 ranges of its predictions and none of 6 groups is shown to be over",
+            "On average, over all rows. None of 58 ranges of its predictions and none of 6 groups is shown to be over",
             "nat",
             "than it announced: at most that much",
         ),
         (
             "cautious",
-            "On average, over all rows. None of 56 ranges of its predictions is shown to be over-confident",
+            "On average, over all rows. None of 58 ranges of its predictions is shown to be over-confident",
             "nat",
             "less surprise than it announced",
         ),

@@ -39,7 +39,8 @@ def test_a_group_of_vague_predictions_is_unsafe_by_its_temperature() -> None:
     result = _judged()
     y, logits, _ = _vague(24_000)
     alone = safecal.evaluate(y, logits=logits)
-    assert alone.verdict.decision == SAFE
+    assert alone.verdict.on_average == SAFE
+    assert not alone.verdict.shown
     assert result.groups is not None
     assert result.groups["B"].ecd < 0.1
     verdict = result.verdict
@@ -50,7 +51,7 @@ def test_a_group_of_vague_predictions_is_unsafe_by_its_temperature() -> None:
     assert 1.5 < place.temperature.low < 2.0 < place.temperature.high
     said = f"its logits are too large (4000 rows; at least {place.temperature.low:.3g} times, where 1.5 is allowed)"
     assert f"in site B {said}" in verdict.reason
-    assert result.judge(max_temperature=3.0).decision == SAFE
+    assert result.judge(max_temperature=3.0, local_threshold=1.0).decision == SAFE
 
 
 def test_every_surface_names_the_scale(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_many_classes_are_held_to_their_temperature_too(classes: int, rng: np.ra
 def test_a_small_hot_group_is_suspected_and_withholds_safe() -> None:
     y, logits, site = _vague(24_000, seed=3)
     kept = (site == "A") | (np.arange(24_000) % 36 == 0)
-    verdict = safecal.evaluate(y[kept], logits=logits[kept], by={"site": site[kept]}).verdict
+    verdict = safecal.evaluate(y[kept], logits=logits[kept], by={"site": site[kept]}, local_threshold=1.0).verdict
     assert verdict.decision == UNDETERMINED
     assert [(place.name, place.by, place.shown) for place in verdict.where] == [("site B", "temperature", False)]
     assert "in site B its logits may be too large (667 rows; about " in verdict.reason
@@ -100,7 +101,7 @@ def test_a_small_hot_group_is_suspected_and_withholds_safe() -> None:
 
 
 def test_with_clusters_a_temperature_is_suspected_at_most() -> None:
-    result = _judged(cluster=np.arange(24_000) // 12)
+    result = _judged(cluster=np.arange(24_000) // 12, local_threshold=1.0)
     assert result.verdict.decision == UNDETERMINED
     assert [(place.name, place.by, place.shown) for place in result.verdict.where] == [("site B", "temperature", False)]
     assert "too high a temperature of a group can be suspected, but not shown." in result.verdict.reason

@@ -127,6 +127,37 @@ def test_predicted_classes_of_few_rows_are_no_ranges(rng: np.random.Generator) -
     assert {r.label for r in safecal.evaluate(top, p).local} == {0, 1, 3}
 
 
+def test_the_surest_rows_are_looked_at_though_they_are_few(rng: np.random.Generator) -> None:
+    """Rare events: of 20 000 rows 100 are flagged, with 95 % each, and half of them happen."""
+    flagged, logits = np.arange(N) < N // 200, rng.normal(-5, 1, N)
+    logits[flagged] = np.log(19.0) + rng.normal(0, 0.2, N // 200)
+    for form in (logits, np.stack([np.zeros(N), logits], axis=1)):
+        for true, decision in ((0.5, UNSAFE), (0.95, SAFE)):
+            y = np.random.default_rng(1).random(N) < np.where(flagged, true, special.expit(logits))
+            verdict = safecal.evaluate(y.astype(int), logits=form).verdict
+            assert verdict.on_average == SAFE
+            assert verdict.decision == decision
+            assert all(place.share < 0.02 for place in verdict.where)
+    few = safecal.evaluate(y[:3800].astype(int), logits=logits[:3800], min_share=0.5)
+    assert {r.n >= 20 for r in few.local} == {True}
+    assert min(r.n for r in few.local) < 50
+
+
+def test_the_surest_states_are_looked_at_though_they_are_few(rng: np.random.Generator) -> None:
+    std = np.exp(rng.normal(0, 1, N))
+    sharp = std < np.quantile(std, 0.01)
+    x = rng.normal(0, 1, N) * std * np.where(sharp, 2.5, 1.0)
+    verdict = safecal.gaussian(x, np.zeros(N), std=std).evaluate().verdict
+    assert verdict.on_average == SAFE
+    assert verdict.decision == UNSAFE
+    assert verdict.where[0].share < 0.02
+
+
+def test_the_surest_rows_of_calibrated_models_are_no_reason_to_withhold_safe() -> None:
+    decisions = [safecal.evaluate(y, logits=z).verdict.decision for y, z in (_calibrated(10_000, k) for k in range(20))]
+    assert decisions == [SAFE] * 20
+
+
 def test_states_that_are_too_sure_where_they_are_sharp(rng: np.random.Generator) -> None:
     std = np.exp(rng.normal(0, 1, N))
     x = rng.normal(0, 1, N) * std * np.where(std < 0.3, 1.4, 1.0)
@@ -145,9 +176,12 @@ def test_states_of_one_spread_have_no_ranges(rng: np.random.Generator) -> None:
 
 
 def _one_bad_group(share: float, n: int = N) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    y, logits = _calibrated(n, 10)
-    bad = np.random.default_rng(11).random(n) < share
-    return y, np.where(bad, 2.5, 0.9) * logits, np.where(bad, "few", "most")
+    """Return a group that is too sure, but never very sure: among the rows of its probabilities it does not show."""
+    rng = np.random.default_rng(10)
+    bad, most = rng.random(n) < share, rng.normal(0.0, 2.0, n)
+    few = rng.uniform(-1.8, 1.8, n)
+    y = rng.random(n) < special.expit(np.where(bad, 0.2 * few, most))
+    return y, np.where(bad, few, 0.9 * most), np.where(bad, "few", "most")
 
 
 def test_a_small_group_beyond_its_limit_is_unsafe_though_the_average_is_safe() -> None:
@@ -157,7 +191,7 @@ def test_a_small_group_beyond_its_limit_is_unsafe_though_the_average_is_safe() -
     verdict = result.verdict
     assert verdict.decision == UNSAFE
     assert [place.name for place in verdict.where] == ["site few"]
-    assert "right on average, but not everywhere: in site few it is over-confident (" in verdict.reason
+    assert "right on average, but not everywhere: in site few its logits are too large (" in verdict.reason
     assert verdict.on_average == SAFE
     assert result.judge(threshold=1.0, max_temperature=10.0).decision == SAFE
     assert result.judge(rule="average").decision == SAFE
@@ -236,7 +270,7 @@ def test_names_of_places_cannot_write_to_the_terminal() -> None:
 def test_a_group_without_a_name_is_quoted() -> None:
     y, logits, group = _one_bad_group(0.03)
     verdict = safecal.evaluate(y, logits=logits, bins=None, by={"site": np.where(group == "few", "", "most")}).verdict
-    assert "in site '' it is" in verdict.reason
+    assert "in site '' its logits are" in verdict.reason
 
 
 # How it is said

@@ -242,9 +242,10 @@ def test_another_decision_fails_with_its_reason(n: int, scale: float, decision: 
 
 
 def test_a_group_beyond_its_limit_fails_a_test_of_the_model() -> None:
-    y, log_odds = _outcomes(20_000)
+    _, logits = _outcomes(20_000)
     few = np.arange(20_000) % 40 == 0
-    logits = np.where(few, 3.0, 0.9) * log_odds
+    logits = np.where(few, np.clip(logits, -1.5, 1.5), logits)
+    y = np.random.default_rng(1).random(20_000) < 1 / (1 + np.exp(-np.where(few, 0.2, 1.0) * logits))
     assert_safe(y, logits=logits, bins=None)
     with pytest.raises(AssertionError, match="in group True"):
         assert_safe(y, logits=logits, bins=None, by=few)

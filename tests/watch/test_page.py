@@ -139,7 +139,7 @@ def test_a_group_within_the_limits_is_not_called_over_confident() -> None:
 
 
 def test_a_change_within_a_window_is_not_hidden_by_the_rows_before_it() -> None:
-    history = watched([1.0] * 20 + [3.0], windows=["all"] * 21)
+    history = watched([1.0] * 20 + [2.0], windows=["all"] * 21)
     assert Evaluation.of(history.monitor.tally("all")).verdict.decision == "SAFE"
     assert "Do not rely on its confidence meanwhile." in Reader(history_page(history)).text
 

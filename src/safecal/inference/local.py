@@ -14,7 +14,7 @@ from .. import documents
 from .._checks.columns import steadied
 from .._sums.table_views import arrow_stream, frame_of
 from .._sums.tally import Tally
-from .._types import FloatArray, IndexArray
+from .._types import BoolArray, FloatArray, IndexArray
 from .ranges import NUMBERS, SHOWN, SUSPECTED, Evenness, Unbounded, bounded_ranges
 from .results import Interval
 
@@ -87,7 +87,8 @@ class Local:
     error : float
         Probability that some lower bound misses, at most; it is shared equally among the ranges.
     min_share : float
-        Smallest share of the rows that a range may hold.
+        Smallest share of the rows that a range may hold. The surest rows, predicted classes and single values are
+        ranges down to a hundredth of it and 20 rows.
     class_names : tuple of str
         What the classes are called, where they have names.
     uneven : bool
@@ -125,7 +126,7 @@ class Local:
         level : float, default 0.95
             Level of the evaluation; the ranges have a fifth of what it leaves, shared with directions of states.
         min_share : float, default 0.05
-            Smallest share of the rows that a range may hold.
+            Smallest share of the rows that a range may hold; the surest rows may hold less.
 
         Returns
         -------
@@ -163,6 +164,16 @@ class Local:
 
     def __getitem__(self, place: int) -> Range:
         return self._range(self.numbers[place])
+
+    def is_wide(self) -> BoolArray:
+        """Tell which ranges hold the smallest share of the rows: of smaller ones, the estimate may be chance.
+
+        Returns
+        -------
+        ndarray of bool, of shape (ranges,)
+            One for each range.
+        """
+        return np.asarray(self.column("share") >= self.min_share * (1.0 - 1e-9))
 
     def lower(self, places: IndexArray) -> tuple[FloatArray, FloatArray]:
         """Return the lower bounds of some of the ranges, and those that are less firm, without bounding the others.

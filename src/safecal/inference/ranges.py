@@ -39,10 +39,8 @@ __all__ = [
     "dependence", "dimensions",
 ]  # fmt: skip
 
-_HALVINGS = 4  # to sixteenths
-_ROWS = 20  # a single value, or a predicted class, may hold less than the least share, but has so many
-_VALUES, _OWN_SHARE = 24, 0.2  # so few values, each with such a part of the least share
-_CLASS_SHARE = 0.1  # the same of a predicted class as a whole
+_SMALL, _ROWS = 0.01, 20  # of the least share, and rows: what the surest rows, a class or a value have at least
+_VALUES = 24  # so few values are ranges, each by itself
 _TOGETHER = 1 << 18  # sums of clusters that are bounded at a time, about
 _NEAR = 1e-3  # a probability below it may as well be 0, in words
 _NULL = ("sum_varentropy_weight2", "sum_numerical_variance_weight2")  # what the variance of the excess adds up
@@ -182,40 +180,47 @@ def dimensions(varentropy: FloatArray | float, weight: FloatArray | float, tally
 def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     """Cut cells into ranges: the first cell and the one after the last of each.
 
-    A predicted class is a range as a whole, too, even a rare one: of many classes, each is rare. And where predictions
-    are a few values, such as confidences in words, each value is a range of its own.
+    Some may hold less than the least share. People act on the surest rows, so a half, a quarter, an eighth and so on at
+    the sure end of an order is a range, down to a few rows. So is a predicted class as a whole: of many classes, each
+    is rare. And where predictions are a few values, such as confidences in words, each value is.
     """
-    weight = order.sums[:, COLUMN["weight"]]
-    before = np.zeros(len(weight) + 1)
-    np.cumsum(weight, out=before[1:])
-    places = _nearest(before, before[-1] * _FRACTIONS)
-    ends = places[_DYADIC]
-    if not (places[1:] > places[:-1]).all():  # some ranges are empty, or the same as others, or all there is
-        ends = np.array([pair for pair in dict.fromkeys(map(tuple, ends.tolist())) if pair != (0, len(weight))])
-        ends = ends.reshape(-1, 2)
-    least, n = min_share * total * (1.0 - 1e-9), order.sums[:, COLUMN["n"]]
-    enough = before[ends[:, 1]] - before[ends[:, 0]] >= least
-    ends = np.asarray(ends[enough & (ends[:, 1] > ends[:, 0])])
-    if order.label is not None and (before[-1] >= least or (before[-1] >= _CLASS_SHARE * least and n.sum() >= _ROWS)):
-        ends = np.concatenate([[[0, len(weight)]], ends])
-    is_classes = order.on in ("probability", "confidence")
-    if is_classes and order.label is None and 2 < len(n) <= _VALUES and n.sum() >= _ROWS * len(n):
-        own = np.flatnonzero((n >= _ROWS) & (weight >= _OWN_SHARE * least))
-        alone = [(k, k + 1) for k in own.tolist()]
-        ends = np.array(list(dict.fromkeys([*map(tuple, ends.tolist()), *alone])), dtype=np.intp).reshape(-1, 2)
-    return np.asarray(ends)
+    cells, is_class = len(order.sums), order.label is not None
+    before, rows = np.zeros((2, cells + 1))
+    np.cumsum(order.sums[:, COLUMN["weight"]], out=before[1:])
+    np.cumsum(order.sums[:, COLUMN["n"]], out=rows[1:])
+    pairs = _PAIRS.get(order.on, _PAIRS["spread"])
+    ends = _nearest(before, before[-1] * _FRACTIONS)[pairs]
+    if is_class:
+        ends = np.concatenate([ends, [[0, cells]]])
+    elif order.on in ("probability", "confidence") and 2 < cells <= _VALUES and rows[-1] >= _ROWS * cells:
+        ends = np.concatenate([ends, np.arange(cells)[:, None] + [0, 1]])
+    first, last = ends.T
+    inside, least = before[last] - before[first], min_share * total * (1.0 - 1e-9)
+    enough = inside >= least
+    enough[_WIDE:] |= (inside[_WIDE:] >= _SMALL * least) & (rows[last] - rows[first] >= _ROWS)[_WIDE:]
+    enough &= inside > 0.0
+    if not is_class:
+        enough &= last - first < cells  # not all there is
+    _, places = np.unique((first * (cells + 1) + last)[enough], return_index=True)
+    places.sort()
+    return np.asarray(ends[enough][places])
 
 
-_FRACTIONS = np.arange(2 ** (_HALVINGS + 1) + 1) / 2 ** (_HALVINGS + 1)
-#: Which of the fractions each range lies between.
-_DYADIC = np.array(
-    [
-        pair
-        for step in (len(_FRACTIONS) // 2**halving for halving in range(1, _HALVINGS + 1))
-        for shift in (0, step // 2)
-        for pair in pairwise(range(shift, len(_FRACTIONS), step))
-    ]
-)
+#: Shares of the rows between which ranges lie: thirty-seconds for halves to sixteenths, and the ends of the surest.
+_THIRTY_SECONDS, _SUREST = np.arange(33) / 32, 0.5 ** np.arange(1, 16)
+_FRACTIONS = np.concatenate([_THIRTY_SECONDS, _SUREST, 1.0 - _SUREST])
+_DYADIC = [
+    pair for step in (16, 8, 4, 2) for shift in (0, step // 2) for pair in pairwise(range(shift, 33, step))
+]  # fmt: skip
+_LOW = [(0, k) for k in range(33, 33 + len(_SUREST))]
+_HIGH = [(k, 32) for k in range(33 + len(_SUREST), len(_FRACTIONS))]
+_WIDE = len(_DYADIC)  # ranges before this one hold the least share
+#: Which of the shares each range lies between: a probability is sure at either end, a confidence where it is high.
+_PAIRS = {
+    "probability": np.array(_DYADIC + _LOW + _HIGH),
+    "confidence": np.array(_DYADIC + _HIGH),
+    "spread": np.array(_DYADIC + _LOW),
+}
 
 
 def _nearest(before: FloatArray, wanted: FloatArray) -> IndexArray:

@@ -151,7 +151,8 @@ def range_places(local: Local, limits: Limits) -> list[Place]:
 def ranges_beyond(local: Local, local_threshold: float) -> tuple[IndexArray, IndexArray, FloatArray]:
     """Return the ranges whose ECD is beyond the limit, how sure that is (`degree_of`), and their lower bounds.
 
-    Where the bounds of none of them show anything, but calibration is uneven along the predictions, all are suspected.
+    Where the bounds of none of them show anything, but calibration is uneven along the predictions, all are suspected
+    that are no small ones: in those, an estimate beyond the limit is common by chance.
     """
     limit, value = local_threshold * local.column("dimensions"), local.column("ecd")
     beyond = np.flatnonzero(value > limit)  # no lower bound lies above the estimate: the others need none
@@ -160,7 +161,7 @@ def ranges_beyond(local: Local, local_threshold: float) -> tuple[IndexArray, Ind
     low, at_least = local.lower(beyond)
     degree = degree_of(low, at_least > 0.0, value[beyond], limit[beyond])
     if not degree.any() and local.uneven:
-        degree = np.ones_like(degree)
+        degree = local.is_wide()[beyond].astype(degree.dtype)
     return beyond, degree, low
 
 

@@ -207,7 +207,7 @@ def _as_expected(points: Points, times: float) -> Points:
 
 
 def _rows_in_places(tally: Tally, limits: Limits, lucky: float) -> int | None:
-    """Return how many rows find every range, by the spread that predictions have there."""
+    """Return how many rows find every range but the small ones, by the spread that predictions have there."""
     orders = tally.orders
     total = float(orders[0].sums[:, COLUMN["weight"]].sum()) if orders else 0.0
     pieces = [(order, ends) for order in orders if len(ends := cuts(order, total, limits.min_share))]
@@ -222,7 +222,8 @@ def _rows_in_places(tally: Tally, limits: Limits, lucky: float) -> int | None:
         limit = limits.local_threshold * dimensions(varentropy, weight, tally)
         variance = _variance_at(_TIMES * limit, varentropy / weight, confidence / weight)
         rows = variance * (reach / ((_TIMES - 1.0) * limit)) ** 2 * total / weight
-        largest = max(largest, float(np.where(np.isfinite(rows), rows, 0.0).max()))
+        is_wide = np.isfinite(rows) & (weight >= limits.min_share * total * (1.0 - 1e-9))
+        largest = max(largest, float(np.where(is_wide, rows, 0.0).max()))
     return int(rounded(math.ceil(largest * tally.n / tally.summary.weight))) if largest > 0.0 else None
 
 

@@ -18,6 +18,7 @@ from .._checks.message import refused
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
 from ..families.predictions import Predictions, predictions_of
+from ..inference.local import Local
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions
 from .base import FitRows, Grouping, Map, checked_rows
@@ -244,7 +245,7 @@ def _choose(
                 difference=difference,
                 error=error,
                 ecd=evaluation.ecd,
-                worst=max((r.ecd.value for r in evaluation.local), default=math.nan),
+                worst=_worst_estimate(evaluation.local, math.nan),
                 ece=evaluation.ece,
                 decision=evaluation.verdict.decision,
                 n=rows.n,
@@ -253,6 +254,11 @@ def _choose(
         )
     assert chosen is not None
     return chosen, table, evaluations
+
+
+def _worst_estimate(local: Local, default: float) -> float:
+    """Return the largest ECD of the ranges that are no small ones."""
+    return float(max(local.column("ecd")[local.is_wide()], default=default))
 
 
 def _surprisal(predictions: Predictions) -> FloatArray:
@@ -311,7 +317,7 @@ def _list_what_is_worse(before: Evaluation, after: Evaluation, nll_of_map: float
         warnings.append(f"ECE becomes worse: {before.ece:.4f} before, {after.ece:.4f} after.")
     if after.accuracy < before.accuracy - _SHARE_SLACK:
         warnings.append(f"accuracy falls: {before.accuracy:.4f} before, {after.accuracy:.4f} after.")
-    worst_before = max((r.ecd.value for r in before.local), default=0.0)
+    worst_before = _worst_estimate(before.local, 0.0)
     worst_after = max((r.ecd.value for r in after.local if r.at_least > 0.0), default=0.0)  # beyond what chance makes
     if worst_after > max(worst_before, 0.0) + _RANGE_SLACK:
         warnings.append(f"the worst range becomes worse: {worst_before:+.4f} nat before, {worst_after:+.4f} after.")

@@ -60,7 +60,7 @@ class LocalDisplay(Display):
     >>> happened = rng.random(5000) < 1 / (1 + np.exp(1 - z))  # less often than predicted
     >>> display = LocalDisplay.from_predictions(happened, logits=z)
     >>> display
-    LocalDisplay: 16 ranges, 0 of them beyond the limit; the worst: says 65 to 91.5 %
+    LocalDisplay: 17 ranges, 0 of them beyond the limit; the worst: says 65 to 91.5 %
     >>> plt.close(display.figure_)
     """
 
