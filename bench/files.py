@@ -28,7 +28,7 @@ def work():
     COMMAND: """
 import contextlib, io, json
 import safecal.cli.commands, safecal.engines.batches
-from safecal.cli.main import main
+from safecal.cli import main
 import polars
 def work():
     with contextlib.redirect_stdout(io.StringIO()) as said:

@@ -77,7 +77,7 @@ def command(words: Sequence[str], statuses: Iterable[int] = (0,)) -> Measured:
 
 def safecal(*words: str) -> list[str]:
     """Return a command line of safecal, for the Python that runs this."""
-    return [sys.executable, "-c", "from safecal.cli.main import entry; entry()", *words]
+    return [sys.executable, "-c", "from safecal.cli import entry; entry()", *words]
 
 
 def in_its_own_process(

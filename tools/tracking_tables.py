@@ -17,8 +17,8 @@ import numpy as np
 from scipy import special, stats
 
 import safecal
+from safecal.families import Predictions
 from safecal.families.mixtures import gaussian_mixture, particles
-from safecal.families.predictions import Predictions
 from safecal.paper.tracking_filters import SETTINGS, Setting
 
 ROOT = Path(__file__).resolve().parents[1]

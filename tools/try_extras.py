@@ -30,7 +30,7 @@ p = rng.random(500)
 y = (rng.random(500) < p).astype(int)
 """
 FILE = "import pathlib; pathlib.Path('f.csv').write_text('y,p\\n' + ''.join(f'{a},{b}\\n' for a, b in zip(y, p)))\n"
-COMMAND = "from safecal.cli.main import main\n"
+COMMAND = "from safecal.cli import main\n"
 
 JOBS = {
     "base": FILE + COMMAND + "assert main(['evaluate', 'f.csv', '--report', 'r.html']) == 0",

@@ -48,7 +48,7 @@ def main() -> None:
     options = parser.parse_args()
     import polars as pl
 
-    from safecal.cli.main import main as command
+    from safecal.cli import main as command
     from safecal.engines.frames import evaluate_frame
 
     rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from typing import Any
 from sphinx.ext.autodoc.mock import mock
 
 import safecal
-from safecal.cli.main import build_parser
+from safecal.cli import build_parser
 
 MOCKED = ["torch", "torchmetrics", "transformers", "datasets", "mlflow"]  # large, and only their names are read
 FOLDERS = ("api", "commands", "documents")

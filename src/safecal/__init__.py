@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._optional import show_versions
+    from ._sums import Tally
     from ._sums.scored import Histogram, Scored
     from ._sums.splits import Bins
     from ._sums.summary import Summary
     from ._sums.table import Table
-    from ._sums.tally import Tally
     from .errors import SafecalError
+    from .families import Predictions
     from .families.bernoulli import bernoulli
     from .families.bounded import bounded
     from .families.categorical import categorical
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from .families.gaussian import gaussian
     from .families.mixtures import gaussian_mixture, particles
     from .families.poses import poses
-    from .families.predictions import Predictions
+    from .inference import Interval, TestResult
     from .inference.bounds import Mistakes
     from .inference.calibration import calibration_test, implied_temperature
     from .inference.cox import Cox
     from .inference.local import Local, Range
-    from .inference.results import Interval, TestResult
     from .inference.shifts import ClassShift, ClassShifts
     from .judge import evaluate
     from .judge.baseline import Baseline
@@ -69,12 +69,12 @@ _HOMES = {
     "Evaluation": "judge.evaluation",
     "GroupVerdict": "judge.groups",
     "Histogram": "_sums.scored",
-    "Interval": "inference.results",
+    "Interval": "inference",
     "Limits": "options",
     "Local": "inference.local",
     "Mistakes": "inference.bounds",
     "Place": "judge.places",
-    "Predictions": "families.predictions",
+    "Predictions": "families",
     "Range": "inference.local",
     "Reach": "slices.estimation",
     "Reliability": "judge.reliability",
@@ -87,9 +87,9 @@ _HOMES = {
     "Slices": "slices.results",
     "Summary": "_sums.summary",
     "Table": "_sums.table",
-    "Tally": "_sums.tally",
+    "Tally": "_sums",
     "Temperature": "maps.temperature",
-    "TestResult": "inference.results",
+    "TestResult": "inference",
     "TooSmall": "judge.groups",
     "Verdict": "judge.verdict",
     "assess_consistency": "judge.consistency",

@@ -6,8 +6,8 @@ from ._checks.arrays import same_labels
 from ._checks.columns import spelled, steady, weights
 from ._sums.splits import Bins
 from ._types import ArrayLike, BinOn, Labels, SideGiven, Strategy
+from .families import classifier
 from .families.gaussian import gaussian
-from .families.predictions import classifier
 
 __all__ = ["brier", "ecd", "ece", "esce", "nees", "nll"]
 

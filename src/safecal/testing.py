@@ -11,7 +11,7 @@ from ._sums.scored import Scored, summed
 from ._sums.summary import Summary, summaries
 from ._types import ArrayLike, Labels
 from .errors import UnavailableError
-from .families.predictions import Predictions, predictions_of
+from .families import Predictions, predictions_of
 from .judge.evaluation import evaluate_predictions
 from .judge.verdict import SAFE
 from .options import EvaluateOptions

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.compat.lm_eval import read_samples
 from safecal.errors import FileError
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.compat.lm_eval import read_samples
 
 pytestmark = [pytest.mark.apart, pytest.mark.filterwarnings("ignore")]

@@ -9,7 +9,7 @@ import pytest
 
 import safecal
 from safecal import errors
-from safecal.cli.main import main
+from safecal.cli import main
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers", minversion="5.0")

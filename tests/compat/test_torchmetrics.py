@@ -15,10 +15,10 @@ import pytest
 import safecal
 from safecal import errors
 from safecal._kernels.spectrum import node_rows
+from safecal._sums import Tally
 from safecal._sums.cells import Cells
 from safecal._sums.nodes import Nodes
 from safecal._sums.splits import Plan
-from safecal._sums.tally import Tally
 
 torch = pytest.importorskip("torch")
 torchmetrics = pytest.importorskip("torchmetrics")

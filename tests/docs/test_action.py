@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
-from safecal.cli.main import build_parser
+from safecal.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
 EVIL = "::add-mask::x"

@@ -155,7 +155,7 @@ def _run_safecal(line: str, shown: str, place: str) -> None:
 
 def _called(command: str) -> tuple[int, str]:
     """Call the command line as the shell would, without another process; return its status and all that it said."""
-    from safecal.cli.main import main
+    from safecal.cli import main
 
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):

@@ -57,7 +57,7 @@ def test_its_three_models_are_those_of_the_paper_page() -> None:
 def test_the_answer_that_it_shows_is_what_the_command_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from safecal.cli.main import main
+    from safecal.cli import main
 
     monkeypatch.chdir(tmp_path)
     made: dict[str, object] = {}

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 import pytest
 
 import safecal
-from safecal.cli.main import build_parser
+from safecal.cli import build_parser
 
 pytestmark = [pytest.mark.extra, pytest.mark.no_cover]
 

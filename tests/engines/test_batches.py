@@ -10,8 +10,7 @@ import pytest
 from scipy import special
 
 import safecal
-from safecal import Evaluation
-from safecal._sums import tally as tally_module
+from safecal import Evaluation, _sums
 from safecal.engines import batches as engine
 from safecal.engines.batches import Batch, add_in_pairs, evaluate_batches
 from safecal.errors import FormError, LabelError, MergeError, OptionError, ShapeError
@@ -126,7 +125,7 @@ def test_values_are_capped_as_well_as_rows(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally_module, "MAX_KEYS", 20)
+    monkeypatch.setattr(_sums, "MAX_KEYS", 20)
     with pytest.raises(ShapeError, match="`cluster` must have at most 20 different values; got 30"):
         evaluate_batches(lambda: cut(700, cluster=DAY), max_rows=1000)
     with pytest.raises(ShapeError, match="`by` must have at most 20 different values"):

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal import Bins, Evaluation, Limits, Summary
+from safecal import Bins, Evaluation, Limits, Summary, _sums
 from safecal._kernels.spectrum import CELLS, CENTRES, LOWEST, cell_moments, cell_numbers
-from safecal._sums import tally as tally_module
+from safecal._sums import Tally
 from safecal._sums.cells import Cells, WeightedCells
 from safecal._sums.scored import _cell_numbers
 from safecal._sums.splits import Plan
-from safecal._sums.tally import Tally
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import (
     BinsError,
@@ -44,8 +43,8 @@ from safecal.engines.expressed.formulas import log1p, one_minus_exp  # noqa: E40
 from safecal.engines.expressed.language import collect_numbers  # noqa: E402
 from safecal.engines.frames import evaluate_frame  # noqa: E402
 from safecal.engines.partitions import rows_of, tables  # noqa: E402
+from safecal.inputs import Reader  # noqa: E402
 from safecal.inputs.columns import Columns  # noqa: E402
-from safecal.inputs.reader import Reader  # noqa: E402
 
 pytestmark = [
     pytest.mark.proof,
@@ -524,7 +523,7 @@ def test_an_empty_frame_is_refused(engine: Callable[[Any], Any]) -> None:
 
 
 def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally_module, "MAX_KEYS", 20)
+    monkeypatch.setattr(_sums, "MAX_KEYS", 20)
     frame = nw.from_native(_duckdb(FINITE)).lazy()
     for option in ({"by": ("day",)}, {"cluster": "day"}):
         with pytest.raises(ShapeError, match="must have at most 20 different values; got more"):

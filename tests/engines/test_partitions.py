@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table
-from safecal._sums import tally as tally_module
+from safecal import Bins, Evaluation, Predictions, Scored, Summary, Table, _sums
+from safecal._sums import Tally
 from safecal._sums.scored import summed
 from safecal._sums.splits import Plan, binned_values
 from safecal._sums.summary import summaries
-from safecal._sums.tally import Tally
 from safecal.engines import batches, workers
 from safecal.engines import partitions as front
 from safecal.engines.partitions import evaluate_partitions, fetch
@@ -698,7 +697,7 @@ class TestOnlyOnClusters:
                 patch.setattr(front, "fetch", lambda *_: pytest.fail("the rows were fetched"))
                 assert evaluate_partitions(frame, CASES["several columns"].columns).n == 3000
         with monkeypatch.context() as patch:
-            patch.setattr(tally_module, "MAX_KEYS", 20)
+            patch.setattr(_sums, "MAX_KEYS", 20)
             with pytest.raises(ShapeError, match="`cluster` must have at most 20 different values; got"):
                 evaluate_partitions(_dask(TABLE, tmp_path), CASES["clusters"].columns, max_rows=500)
 

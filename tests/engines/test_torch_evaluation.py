@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.extra
 
 from safecal.engines import torch as engine  # noqa: E402
-from safecal.engines.torch.evaluation import ScoredRows  # noqa: E402
+from safecal.engines.torch import ScoredRows  # noqa: E402
 from safecal.engines.torch.sums import Rulers, add_rows  # noqa: E402
 from safecal.engines.torch.tensors import FORMS, class_columns, score_columns  # noqa: E402
 from safecal.engines.torch.triton_binary import split_outcomes  # noqa: E402

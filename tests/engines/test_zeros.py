@@ -18,7 +18,7 @@ from safecal import Evaluation
 from safecal._checks.class_columns import certain_reason, decimals_of
 from safecal._checks.classes import clip_for
 from safecal._kernels import compiled
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.engines.batches import Batch, evaluate_batches
 
 RNG = np.random.default_rng(5)

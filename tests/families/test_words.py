@@ -7,8 +7,8 @@ import pytest
 
 import safecal
 from safecal.errors import MergeError, UnavailableError
+from safecal.families import FAMILIES, Predictions, family_named
 from safecal.families.family import FamilyWords, Partition
-from safecal.families.predictions import FAMILIES, Predictions, family_named
 from safecal.judge.display import kind_of
 from safecal.report.words import temperature_in_words
 

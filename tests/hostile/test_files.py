@@ -222,7 +222,7 @@ READ: dict[str, Callable[[Path], Path]] = {
 
 
 def _run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
-    from safecal.cli.main import main
+    from safecal.cli import main
 
     capsys.readouterr()
     try:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.engines.batches import Batch, evaluate_batches
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import DtypeError, LabelError, MissingValueError, OptionError, SafecalError

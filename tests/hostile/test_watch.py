@@ -23,10 +23,10 @@ from watch.database import Database, database
 from watch.feeding import Nursery, columns, put, text
 from watch.rude import OK, Rude
 
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.errors import FileError
 from safecal.monitor import Monitor
-from safecal.watch.batches import Arrival, Watcher, digest_of
+from safecal.watch import Arrival, Watcher, digest_of
 from safecal.watch.databases import SqliteStore, open_store
 from safecal.watch.history import History
 

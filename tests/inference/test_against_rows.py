@@ -13,12 +13,12 @@ import pytest
 from scipy import special, stats
 
 import safecal
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
+from safecal.inference import TestResult
 from safecal.inference import calibration as testing
 from safecal.inference.bounds import Bounds
 from safecal.inference.nodes import NodesLaw
 from safecal.inference.points import PointsLaw
-from safecal.inference.results import TestResult
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "reference"))
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
 from safecal.inference.directions import axes_of
 
 N, D = 400, 3

@@ -9,7 +9,7 @@ from scipy import special, stats
 
 import safecal
 from safecal import Predictions
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
 from safecal.inference.bounds import Bounds, inverse
 from safecal.inference.law import Law, normal_score, undo_hall
 from safecal.inference.sum_bounds import interval_from_sums

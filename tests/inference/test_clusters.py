@@ -11,8 +11,8 @@ import pytest
 from scipy import special, stats
 
 import safecal
+from safecal._sums import Tally
 from safecal._sums.clusters import RARE
-from safecal._sums.tally import Tally
 from safecal.inference.bounds import Bounds, clusters_needed
 from safecal.inference.clustered import ClusteredLaw, Rarity
 from safecal.inference.local import Local

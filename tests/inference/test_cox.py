@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, special, stats
 
 import safecal
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
 from safecal.inference.cox import Cox
 
 CASES = {

@@ -8,7 +8,7 @@ import pytest
 
 import safecal
 from safecal import Evaluation
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import DocumentError
 from safecal.html.intervals import factors_of

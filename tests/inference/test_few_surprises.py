@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import safecal
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
 from safecal.inference.bounds import Bounds
 from safecal.inference.law import Law
 

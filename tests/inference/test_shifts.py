@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 import safecal
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
 from safecal.inference.shifts import ClassShifts, frequent_classes
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.compat.completions import read_answers, read_prompts
 from safecal.inputs.text_files import log_kind
 
@@ -426,7 +426,7 @@ def test_a_file_that_changes_is_refused(
 
 PEAK = """
 import sys
-from safecal.cli.main import main
+from safecal.cli import main
 assert main(["evaluate", *sys.argv[1:], "--max-rows", "0", "--json"]) == 0
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(status["VmHWM"].split()[0], file=sys.stderr)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from safecal.cli.main import main
+from safecal.cli import main
 
 NOTE = "the file ends within a line: if it was cut, rows are missing, and its last number may be a part of one."
 

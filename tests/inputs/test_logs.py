@@ -17,7 +17,7 @@ import pytest
 
 import safecal
 from safecal._checks.forecasts import Grid
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.compat.lm_eval import process_results, read_samples, scored, temperature
 from safecal.errors import FileError, LabelError, MergeError, MissingValueError, OptionError
 from safecal.inputs.logs import SampleLogs
@@ -358,7 +358,7 @@ def test_ragged_predictions_cannot_be_mixed_with_others() -> None:
 
 PEAK = """
 import sys
-from safecal.cli.main import main
+from safecal.cli import main
 assert main(["evaluate", sys.argv[1], "--max-rows", "0", "--json"]) == 0
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 print(status["VmHWM"].split()[0], file=sys.stderr)

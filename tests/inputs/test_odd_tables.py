@@ -16,12 +16,12 @@ import pytest
 
 import safecal
 from safecal import errors
-from safecal.cli.main import build_parser
+from safecal.cli import build_parser
 from safecal.cli.table_file import TableFile
 from safecal.cli.watch_session import BatchContent
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import SafecalError
-from safecal.watch.batches import Arrival
+from safecal.watch import Arrival
 
 pl = pytest.importorskip("polars", minversion="1.38")
 pd = pytest.importorskip("pandas")

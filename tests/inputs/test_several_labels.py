@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import safecal
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.engines.frames import evaluate_frame
 from safecal.errors import FormError, InputError, LabelError, OptionError, ShapeError
 from safecal.inputs.columns import label_pairs

@@ -14,7 +14,7 @@ import pytest
 
 import safecal
 from safecal import errors
-from safecal.cli.main import build_parser
+from safecal.cli import build_parser
 from safecal.cli.table_file import TableFile
 from safecal.engines.batches import evaluate_batches
 from safecal.errors import CovarianceError, FormError, MissingValueError, RangeError, SafecalError, ShapeError

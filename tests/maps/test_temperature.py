@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 import safecal
-from safecal.inference.results import Interval
+from safecal.inference import Interval
 from safecal.maps.inverse_temperature import effective_rows, temper
 from safecal.maps.temperature import SafeTemperature, Temperature
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import safecal
 from safecal import Bins, Summary, Table
 from safecal._kernels import compiled
+from safecal._sums import Tally
 from safecal._sums.splits import Plan
-from safecal._sums.tally import Tally
 
 
 def needs_kernel() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import safecal
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.cli.outputs import searching
 from safecal.inputs.values import feature_column, from_text
 

@@ -13,7 +13,7 @@ from shocks import KINDS, Drawn, draw, draw_at, sizes, true_ecd
 
 import safecal
 from safecal import Limits, Place
-from safecal._sums.tally import Tally
+from safecal._sums import Tally
 from safecal.errors import UnavailableError
 from safecal.inference.bounds import Bounds
 from safecal.inference.local import Local

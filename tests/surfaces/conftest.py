@@ -18,7 +18,7 @@ class Said(NamedTuple):
 def safecal(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
     """Return a function that runs the command line."""
     pytest.importorskip("polars", minversion="1.38")
-    from safecal.cli.main import main
+    from safecal.cli import main
 
     def run(*words: object) -> Said:
         capsys.readouterr()

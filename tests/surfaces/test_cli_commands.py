@@ -292,7 +292,7 @@ def test_whatever_stops_it_outputs_are_whole_or_absent(how: signal.Signals, rows
     folder.mkdir()
     names = ("out.csv", "c.json")
     words = ["recalibrate", rows, "--prob", "p", "--out", folder / "out.csv", "--save", folder / "c.json"]
-    command = [sys.executable, "-m", "safecal.cli.main", *map(str, words)]
+    command = [sys.executable, "-m", "safecal", *map(str, words)]
     began = time.monotonic()
     subprocess.run(command, check=True, capture_output=True)
     whole = {name: (folder / name).read_bytes() for name in names}

@@ -33,7 +33,7 @@ def plain(text: str) -> bool:
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a function that runs a command and returns its status and all that it wrote."""
-    from safecal.cli.main import main
+    from safecal.cli import main
 
     monkeypatch.chdir(tmp_path)
 

@@ -390,7 +390,7 @@ def test_the_real_files(shared_data: Path, safecal: Safecal) -> None:
 
 
 def _shell(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "safecal.cli.main", *map(str, words)], text=True, **options)
+    return subprocess.run([sys.executable, "-m", "safecal", *map(str, words)], text=True, **options)
 
 
 @pytest.mark.proof
@@ -404,7 +404,7 @@ def test_in_a_shell_output_and_messages_go_their_own_ways(tmp_path: Path) -> Non
 
 
 def test_help_loads_nothing_heavy() -> None:
-    code = "import sys; from safecal.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    code = "import sys; from safecal.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     code += "print(sorted({'numpy', 'scipy', 'polars', 'matplotlib'} & set(sys.modules)))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert said.stdout.splitlines()[-1] == "[]"

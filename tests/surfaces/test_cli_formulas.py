@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from safecal.cli.main import main
+from safecal.cli import main
 
 pl = pytest.importorskip("polars", minversion="1.38")
 

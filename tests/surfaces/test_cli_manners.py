@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from safecal.cli.main import build_parser
+from safecal.cli import build_parser
 from safecal.cli.outputs import Progress, say_verdict
 from safecal.inputs.columns import Unclear, find_columns
 

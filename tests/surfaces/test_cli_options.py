@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from safecal.cli.main import build_parser, main
+from safecal.cli import build_parser, main
 from safecal.cli.options import MOST_BINS, output, place
 from safecal.cli.watch import store
 

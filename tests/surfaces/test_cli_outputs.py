@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from safecal.cli.main import build_parser
+from safecal.cli import build_parser
 from safecal.cli.options import output, place
 from safecal.cli.watch import store
 from safecal.watch.databases import store_files
@@ -70,7 +70,7 @@ def test_every_argument_that_names_a_file_is_known() -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a file of each kind that is read."""
-    from safecal.cli.main import main
+    from safecal.cli import main
 
     folder = tmp_path_factory.mktemp("made")
     rng = np.random.default_rng(5)
@@ -297,7 +297,7 @@ REDIRECTED = [
 )
 def test_a_redirection_is_seen(line: str, message: str, here: Path) -> None:
     before = _contents(here)
-    script = f'"{sys.executable}" -m safecal.cli.main {line}'
+    script = f'"{sys.executable}" -m safecal {line}'
     said = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
     assert (said.returncode, said.stdout) == (2, "")
     assert message in said.stderr

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from safecal._kernels.states import Pose, exponential, product
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.cli.poses import _missing_at_end
 from safecal.families.poses import Convention, pose_errors
 from safecal.maps import from_dict

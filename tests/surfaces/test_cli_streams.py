@@ -55,7 +55,7 @@ def shell(folder: Path) -> Callable[..., Said]:
     """Return a function that types a line into a shell; the status is that of the first command of its last pipe."""
 
     def run(line: str, *, status: str = "${PIPESTATUS[0]}", **environment: str) -> Said:
-        script = f'safecal() {{ "{sys.executable}" -m safecal.cli.main "$@"; }}\n{line}\nexit "{status}"'
+        script = f'safecal() {{ "{sys.executable}" -m safecal "$@"; }}\n{line}\nexit "{status}"'
         done = subprocess.run(
             ["bash", "-c", script], cwd=folder, env=os.environ | environment, text=True, encoding="utf-8",
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False, timeout=120,

@@ -10,9 +10,9 @@ import pytest
 import safecal
 from safecal._sums.tally_parts import Look, decide
 from safecal.errors import DocumentError, MergeError
+from safecal.families import Predictions
 from safecal.families.family import Partition
 from safecal.families.gaussian import Gaussian
-from safecal.families.predictions import Predictions
 from safecal.report import report_html
 
 LOW = Look("wide", "with the widest spread", acquits=False, why="What is narrower is not seen.")

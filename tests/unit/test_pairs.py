@@ -8,12 +8,11 @@ import pytest
 
 import safecal
 from safecal._kernels.spectrum import COARSE, LOWEST, STARTS, cell_numbers, coarse_odds
-from safecal._sums import cluster_pairs
+from safecal._sums import Tally, cluster_pairs
 from safecal._sums.cells import WeightedCells
 from safecal._sums.cluster_pairs import PAIRS, CellPairBlocks, CellPairs, PairBlocks, Pairs
 from safecal._sums.clusters import BASE, RARE
 from safecal._sums.splits import Plan
-from safecal._sums.tally import Tally
 from safecal.engines.batches import Batch, tally_batches
 from safecal.errors import ShapeError
 from safecal.inference.local import Local

@@ -10,7 +10,7 @@ import pytest
 from scipy import special
 
 import safecal
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.errors import EmptyError, OptionError, RangeError, UnavailableError
 
 KINDS = {"N(0, 2)": (0.0, 2.0), "N(4, 1)": (4.0, 1.0), "N(0, .5)": (0.0, 0.5), "rare": (-6.0, 1.5)}

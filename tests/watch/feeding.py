@@ -17,7 +17,7 @@ NURSERY = """
 import importlib.util, os, sys
 if importlib.util.find_spec("psycopg") is not None:
     import psycopg
-import safecal.cli.main, safecal.cli.watch_session, safecal.watch.databases, polars
+import safecal.cli, safecal.cli.watch_session, safecal.watch.databases, polars
 out, err, *words = sys.argv[1:]
 print("ready", flush=True)
 for line in sys.stdin:
@@ -30,7 +30,7 @@ for line in sys.stdin:
             os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
         os.dup2(os.open(line.strip() or os.devnull, os.O_RDONLY), 0)
         try:
-            status = safecal.cli.main.main(words)
+            status = safecal.cli.main(words)
         except BaseException as error:
             print(repr(error), file=sys.stderr, flush=True)
             status = 99

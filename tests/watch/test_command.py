@@ -23,7 +23,7 @@ from .feeding import columns, put, text
 
 pl = pytest.importorskip("polars", minversion="1.38")
 
-SAFECAL = [sys.executable, "-m", "safecal.cli.main"]
+SAFECAL = [sys.executable, "-m", "safecal"]
 COLUMNS = ("--y", "y", "--logits", "logit")
 
 
@@ -44,7 +44,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def watch(capsys: pytest.CaptureFixture[str]) -> Any:
     """Return a function that runs the command in this process."""
-    from safecal.cli.main import main
+    from safecal.cli import main
 
     def run(*words: object) -> Said:
         capsys.readouterr()
@@ -359,7 +359,7 @@ LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (90_000, 90_000))
-from safecal.cli.main import main
+from safecal.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -105,7 +105,7 @@ def test_the_command_and_a_kill(address: str, tmp_path: Path) -> None:
     folder.mkdir()
     for k in range(30):
         put(folder / f"{k:02d}.csv", columns(rng, 100))
-    words = [sys.executable, "-m", "safecal.cli.main", "watch", str(folder), "--store", address, "--poll", "0.05"]
+    words = [sys.executable, "-m", "safecal", "watch", str(folder), "--store", address, "--poll", "0.05"]
     words += ["--y", "y", "--logits", "logit", "--window-column", "day"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

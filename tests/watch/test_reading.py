@@ -13,7 +13,7 @@ import pytest
 
 from safecal.errors import FileError, FormError
 from safecal.monitor import Monitor
-from safecal.watch.batches import Arrival, Folder, Watcher
+from safecal.watch import Arrival, Folder, Watcher
 from safecal.watch.databases import SqliteStore
 from safecal.watch.history import Known
 from safecal.watch.standard_input import Cutter, records

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from safecal.cli.main import main
+from safecal.cli import main
 from safecal.cli.watch_session import BatchContent
 from safecal.errors import FileError, LockedError
 from safecal.files import write_atomically
 from safecal.inputs.sources import stamp_of
-from safecal.watch.batches import Arrival, Watcher, digest_of
+from safecal.watch import Arrival, Watcher, digest_of
 from safecal.watch.databases import SqliteStore, store_files
 from safecal.watch.page import history_page
 from safecal.watch.prometheus import exposition

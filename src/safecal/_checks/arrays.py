@@ -19,7 +19,7 @@ from ..errors import (
     RangeError,
     ShapeError,
 )
-from .message import fail, phrase, show
+from . import fail, phrase, show
 
 # A code such as 007 is a name, not a number: read as one it could be another label's.
 LEADING_ZERO = r"^\s*[+-]?0[0-9]"

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray
 from ..errors import LabelError, NormalisationError, ShapeError
+from . import fail, phrase, show
 from .arrays import as_keys, block, from_torch, is_missing, same_rows, slices
 from .classes import (
     as_spelled,
@@ -22,7 +23,6 @@ from .classes import (
     real_logits,
     unexpected_label,
 )
-from .message import fail, phrase, show
 
 _MOST_MOVE = 0.005  # nat
 _DECIMALS = range(2, 7)

@@ -17,6 +17,7 @@ from ..errors import (
     RangeError,
     ShapeError,
 )
+from . import fail, phrase, show
 from .arrays import (
     as_keys,
     as_numbers,
@@ -30,7 +31,6 @@ from .arrays import (
     slices,
     spelled_labels,
 )
-from .message import fail, phrase, show
 
 
 def one_form(y_prob: ArrayLike | None, logits: ArrayLike | None) -> tuple[AnyArray, str]:

@@ -17,8 +17,8 @@ import numpy as np
 
 from .._types import AnyArray, ArrayLike, BoolArray, By, IndexArray
 from ..errors import InputError, MissingValueError, OptionError, RangeError, ShapeError, WeightError
+from . import fail, phrase, refused, show
 from .arrays import as_array, as_keys, as_numbers, bad_rows, is_missing, refuse, same_rows
-from .message import fail, phrase, refused, show
 
 W = TypeVar("W", bound=str)
 F = TypeVar("F", bound=Callable[..., Any])

@@ -17,8 +17,8 @@ from ..errors import (
     RangeError,
     ShapeError,
 )
+from . import fail, show
 from .arrays import as_array, as_numbers, bad_rows, not_empty, require_finite, same_rows
-from .message import fail, show
 
 _ROUNDING = 1e-13
 

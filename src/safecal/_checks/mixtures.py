@@ -18,9 +18,9 @@ from ..errors import (
     ShapeError,
     WeightError,
 )
+from . import fail, show, worded
 from .arrays import as_numbers, bad_rows, same_rows
 from .columns import whole_number
-from .message import fail, show, worded
 from .states import covariance_factor, require_state_shape, state_columns, triangular_factor
 
 

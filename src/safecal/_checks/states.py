@@ -9,8 +9,8 @@ from .._kernels.compiled import sound
 from .._kernels.states import Pose
 from .._types import AnyArray, ArrayLike, FloatArray, SpreadLike
 from ..errors import CovarianceError, FormError, InputError, MissingValueError, OptionError, RangeError, ShapeError
+from . import fail, phrase, show
 from .arrays import as_numbers, bad_rows, block, not_empty, refuse, require_finite, same_rows, slices
-from .message import fail, phrase, show
 
 
 def one_spread(forms: Mapping[str, SpreadLike | None]) -> tuple[str, SpreadLike]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.columns import cluster_codes, numbered
-from .._checks.message import fail
 from .._kernels.spectrum import BY_CLASS, COARSE
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray
 from ..errors import ShapeError
@@ -29,7 +29,7 @@ from .scored import Scored, possible_weight, union
 from .splits import BlockSums, Split, occurring
 
 if TYPE_CHECKING:
-    from ..families.predictions import Predictions
+    from ..families import Predictions
 
 __all__ = [
     "MAX_PAIRS", "PAIRS", "CellPairBlocks", "CellPairs", "Clustered", "Clustering", "OrderPairs", "PairBlocks",

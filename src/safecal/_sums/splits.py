@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, final, get_arg
 import numpy as np
 
 from .. import documents
+from .._checks import fail, show
 from .._checks.arrays import as_numbers, not_empty, refuse
 from .._checks.columns import choice, group_codes, numbered, steadied, whole_number
-from .._checks.message import fail, show
 from .._kernels.compiled import uniform_index
 from .._types import ArrayLike, BinOn, By, FloatArray, IndexArray, Rows, Strategy
 from ..errors import BinsError, MissingValueError, OptionError, UnavailableError
 from .scored import Scored, summed
 
 if TYPE_CHECKING:
-    from ..families.predictions import Predictions
+    from ..families import Predictions
 
 __all__ = [
     "EVERY", "MOST_BINS", "Bins", "BlockSums", "Plan", "Split", "bin_count", "bin_keys", "binned_values",

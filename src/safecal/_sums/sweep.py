@@ -25,7 +25,7 @@ from .summary import COLUMN, Summary, added_up, completed
 from .table import Table
 
 if TYPE_CHECKING:
-    from ..families.predictions import Predictions
+    from ..families import Predictions
 
 __all__ = ["sweep", "sweep_all", "table_of", "tabulate"]
 

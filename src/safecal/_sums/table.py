@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks import fail
 from .._checks.columns import steadied
-from .._checks.message import fail
 from .._types import FloatArray, IndexArray
 from ..errors import DocumentError, MergeError, ShapeError
 from .scored import Together, added, union
@@ -30,7 +30,7 @@ from .summary import (
 from .table_views import KeySummary, ReliabilityByKey, arrow_stream, frame_of, key_label, table_columns
 
 if TYPE_CHECKING:
-    from ..inference.results import Interval
+    from ..inference import Interval
     from ..judge.groups import GroupVerdict
 
 __all__ = ["Table"]

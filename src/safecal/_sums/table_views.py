@@ -18,7 +18,7 @@ from .splits import Bins
 from .summary import Summary
 
 if TYPE_CHECKING:
-    from ..inference.results import Interval
+    from ..inference import Interval
     from ..judge.groups import GroupVerdict
     from .table import Table
 

@@ -27,7 +27,7 @@ from .summary import Summary, added_rows, adds_up
 from .table import Table
 
 if TYPE_CHECKING:
-    from .tally import Tally
+    from . import Tally
 
 __all__ = [
     "FIELDS", "LATER", "PARTS", "PLAIN", "Look", "are_ends", "columns_of", "decide", "tallies_by_column",

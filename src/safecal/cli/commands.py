@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import documents
-from .._checks.message import in_options, worded
+from .._checks import in_options, worded
 from ..engines.batches import evaluate_batches
 from ..errors import InputError, shortened, visible
-from ..families.predictions import family_named
+from ..families import family_named
 from ..files import write_atomically
 from ..inputs.columns import Columns
 from ..judge import evaluate

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .._checks.message import SHELL, in_options, worded
+from .._checks import SHELL, in_options, worded
 from ..errors import FormError, InputError, visible
 from ..families.bounded import refuse_generated
 from ..inputs.columns import Columns, about_columns, near_names

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._checks.message import in_options
+from .._checks import in_options
 from .._kernels.states import Pose
 from .._types import FloatArray, IndexArray
 from ..errors import FileError, OptionError, visible

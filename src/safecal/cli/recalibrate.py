@@ -16,7 +16,7 @@ from .._optional import polars
 from .._types import AnyArray, FloatArray
 from ..errors import DocumentError, FileError, OptionError, visible
 from ..files import write_atomically
-from ..inputs.reader import Batch, prediction_values
+from ..inputs import Batch, prediction_values
 from ..inputs.sources import has_polars
 from ..inputs.values import keys
 from ..judge.display import ece_of

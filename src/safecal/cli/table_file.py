@@ -12,10 +12,11 @@ from typing import Any, TypedDict, Unpack, final
 
 import numpy as np
 
+from .._checks import SHELL, show, worded
 from .._checks.forecasts import Grid
-from .._checks.message import SHELL, show, worded
 from ..errors import DocumentError, FileError, FormError, InputError
 from ..files import parsed_json
+from ..inputs import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.columns import (
     Columns,
     Stated,
@@ -28,7 +29,6 @@ from ..inputs.columns import (
     matching,
     near_names,
 )  # fmt: skip
-from ..inputs.reader import Batch, Reader, Rows, join_batches, prediction_values
 from ..inputs.sources import Source, is_columnar, left_out, open_source
 from ..inputs.states import check_states, split_names
 from ..inputs.text_files import log_kind

@@ -199,7 +199,7 @@ def _group(monitor: Monitor, text: str | None) -> Any:
 def _watch(options: argparse.Namespace) -> int:
     from ..monitor import Monitor
     from ..options import Limits
-    from ..watch.batches import Watcher
+    from ..watch import Watcher
     from ..watch.channels import Notifier, channels
     from ..watch.databases import open_store
     from .watch_session import BatchContent, Session
@@ -236,7 +236,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace, address: str) -> None:
     """Refuse options that could do nothing, or would destroy something, before anything is opened."""
-    from ..watch.batches import KINDS
+    from ..watch import KINDS
     from ..watch.databases import store_files
 
     stream = options.what == "-"

@@ -15,8 +15,8 @@ from typing import Any, final
 
 import numpy as np
 
+from .._checks import SHELL, fail
 from .._checks.arrays import is_missing
-from .._checks.message import SHELL, fail
 from .._optional import polars
 from ..errors import (
     FileError,
@@ -28,10 +28,10 @@ from ..errors import (
     SafecalError,
     visible,
 )
+from ..inputs import Batch, Reader, Rows
 from ..inputs.columns import Columns, about_columns
-from ..inputs.reader import Batch, Reader, Rows
 from ..inputs.sources import BATCH, Source, open_source
-from ..watch.batches import Arrival, BatchRows, Folder, Watcher
+from ..watch import Arrival, BatchRows, Folder, Watcher
 from ..watch.channels import Notifier
 from ..watch.history import Aside, History, Taken, power_of_ten
 from ..watch.standard_input import PREFIX, Cutter, Pipe, records

@@ -12,9 +12,9 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.arrays import same_rows
 from .._checks.columns import steady
-from .._checks.message import fail, show
 from .._types import AnyArray
 from ..errors import FileError, InputError, MissingValueError
 from ..families.bounded import Bounded, bounded

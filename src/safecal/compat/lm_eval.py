@@ -24,16 +24,16 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
+from .._checks import FRAME, fail, show
 from .._checks.columns import steady
-from .._checks.message import FRAME, fail, show
 from .._types import AnyArray
 from ..errors import FileError, InputError, LabelError, OptionError
+from ..families import Predictions
 from ..families.categorical import Categorical, categorical
-from ..families.predictions import Predictions
+from ..inputs import Reader, join_batches
 from ..inputs.columns import Columns, about_columns, near_names
 from ..inputs.logs import SampleLogs
 from ..inputs.questions import LengthScale, Normalise
-from ..inputs.reader import Reader, join_batches
 from ..inputs.sources import left_out
 from ..judge.evaluation import Evaluation
 from ..options import EvaluateOptions

@@ -7,11 +7,11 @@ import json
 import math
 from typing import Any
 
-from .._checks.message import fail, show
+from .._checks import fail, show
 from .._optional import require
 from ..errors import InputError
 from ..html import shortened
-from ..inference.results import Interval
+from ..inference import Interval
 from ..judge.evaluation import Evaluation
 from ..report import report_html
 

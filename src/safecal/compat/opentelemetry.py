@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .._checks import fail, show
 from .._checks.columns import whole_number
-from .._checks.message import fail, show
 from .._optional import require
 from ..errors import InputError
 from ..monitor import Monitor

@@ -16,16 +16,16 @@ from typing import Self, TypeVar, Unpack, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.class_columns import FromOne
 from .._checks.columns import spelled, steady
-from .._checks.message import fail
+from .._sums import MAX_KEYS, Tally
 from .._sums.splits import Bins, Plan, binned_values, bins_for
-from .._sums.tally import MAX_KEYS, Tally
 from .._types import AnyArray, BinOn, Strategy
 from ..errors import FormError, OptionError, ShapeError
+from ..families import Predictions
 from ..families.categorical import NAMED, Categorical
-from ..families.predictions import Predictions
-from ..inputs.reader import Batch, join_batches
+from ..inputs import Batch, join_batches
 from ..inputs.values import from_text
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions, Limits

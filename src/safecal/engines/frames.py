@@ -6,10 +6,10 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
+from .._checks import FRAME, fail, show
 from .._checks.arrays import spelled_labels
 from .._checks.classes import class_shape, clip_value
 from .._checks.columns import spelled, steady, whole_number
-from .._checks.message import FRAME, fail, show
 from .._optional import narwhals
 from .._sums.splits import Bins, Plan
 from .._types import BinOn, Strategy

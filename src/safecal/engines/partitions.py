@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
-from .._checks.message import fail
+from .._checks import fail
 from .._optional import pyarrow
 from .._sums.splits import Bins, Plan
 from .._types import BinOn, Strategy
 from ..errors import DtypeError, EmptyError, InputError, OptionError
+from ..families import Predictions
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
 from ..families.gaussian import gaussian
-from ..families.predictions import Predictions
+from ..inputs import Batch, Reader
 from ..inputs.columns import Columns
-from ..inputs.reader import Batch, Reader
 from ..inputs.values import from_text, library
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions, Limits

@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, final
 
+from .._checks import Complaint, alike, fail, worded
 from .._checks.class_columns import FromOne
-from .._checks.message import Complaint, alike, fail, worded
 from .._optional import pyarrow, version
+from .._sums import Tally
 from .._sums.splits import Plan
-from .._sums.tally import Tally
 from .._types import BinOn
 from ..errors import EmptyError, EngineError, InputError, SafecalError, ShapeError
+from ..inputs import Batch, Reader, refuse_labels
 from ..inputs.columns import Columns
-from ..inputs.reader import Batch, Reader, refuse_labels
 from ..slices.two_passes import Lots, Numbers, Share, Visit
 from .batches import CountGrid, add_in_pairs, count_on_grid, note_labels, tally_batches
 from .expressed.language import quoted

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from scipy import special
 
+from .._checks import fail
 from .._checks.arrays import RowLabels, as_keys, block, row_labels, same_labels, same_rows
 from .._checks.class_columns import decimals_of, label_matrix, label_names, label_values
 from .._checks.classes import (
@@ -21,7 +22,6 @@ from .._checks.classes import (
 )
 from .._checks.columns import cluster_codes, spelled, steady, weights
 from .._checks.forecasts import Grid
-from .._checks.message import fail
 from .._kernels import classes as kernel
 from .._kernels.compiled import KernelSums, available, bernoulli_sums, floats
 from .._kernels.spectrum import binary_node_rows, cell_moments, cell_numbers, coarse_odds
@@ -30,8 +30,8 @@ from .._sums.clusters import NEAR, Near
 from .._sums.scored import Scored
 from .._types import AnyArray, ArrayLike, BinOn, BoolArray, By, FloatArray, IndexArray, Labels, Mapped, Rows
 from ..errors import OptionError, ShapeError, UnavailableError
+from . import Predictions
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
-from .predictions import Predictions
 
 __all__ = ["Bernoulli", "Labelled", "bernoulli", "checked_binary"]
 

@@ -7,17 +7,17 @@ from typing import ClassVar, Literal, NoReturn, Self, final
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.arrays import bad_rows
 from .._checks.columns import spelled, steady, whole_number
-from .._checks.message import fail, show
 from .._kernels.classes import EntropyEnds, Shown, bounds
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._sums.scored import Scored
 from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import FormError, InputError, MissingValueError, RangeError, ShapeError, UnavailableError
+from . import Predictions
 from .family import FamilyWords, Spectral
-from .predictions import Predictions
 
 __all__ = ["Bounded", "Text", "bounded", "refuse_generated"]
 

@@ -8,11 +8,11 @@ from typing import ClassVar, Self, final
 import numpy as np
 from scipy import special
 
+from .._checks import fail
 from .._checks.arrays import RowLabels, block, row_labels
 from .._checks.class_columns import FromOne, class_outcomes, decimals_of, refuse_other_order, row_sums
 from .._checks.classes import any_zero, clip_note, clip_value, one_form, outcome_column, probabilities, real_logits
 from .._checks.columns import spelled, steady
-from .._checks.message import fail
 from .._kernels import classes as kernel
 from .._kernels.compiled import available
 from .._kernels.spectrum import confidence_cells, node_rows
@@ -22,9 +22,9 @@ from .._sums.nodes import Nodes
 from .._sums.scored import Scored, possible_weight
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Mapped, Rows
 from ..errors import ShapeError, UnavailableError
+from . import Predictions
 from .bernoulli import Bernoulli
 from .family import AT_NEAR, BLOCK, Cumulants, FamilyWords, Partition, Spectral
-from .predictions import Predictions
 
 __all__ = ["NAMED", "Categorical", "categorical", "checked_classes"]
 

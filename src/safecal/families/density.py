@@ -6,6 +6,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.columns import spelled, steady, whole_number
 from .._checks.forecasts import (
     batch_rows,
@@ -20,7 +21,6 @@ from .._checks.forecasts import (
     single_column,
     unknown_distribution,
 )
-from .._checks.message import fail
 from .._kernels.ensemble import Moments
 from .._sums.causes import DirectionColumns
 from .._sums.forecasts import DrawColumns
@@ -28,12 +28,12 @@ from .._sums.scored import Scored
 from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, Rows
 from ..errors import FormError, UnavailableError
+from . import Predictions
 from .distributions import adapt
 from .ensemble import SEED, as_draw_columns, draws_kept, score_density_draws
 from .family import BLOCK, Cumulants, FamilyWords, Partition
 from .gaussian import Gaussian
 from .integrals import DensityLaw, Integral, Quadrature
-from .predictions import Predictions
 
 __all__ = ["density", "offered_law", "unwrapped"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.forecasts import batch_rows, refused_by, single_column, unknown_distribution
-from .._checks.message import fail
 from .._types import FloatArray
 from ..errors import ShapeError
 from . import integrals as formulas

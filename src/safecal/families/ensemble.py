@@ -18,9 +18,9 @@ from .._sums.scored import Scored
 from .._sums.tally_parts import Look
 from .._types import ArrayLike, FloatArray, IndexArray, Rows
 from ..errors import UnavailableError
+from . import Predictions
 from .family import FamilyWords, Spectral
 from .gaussian import Gaussian, states
-from .predictions import Predictions
 
 __all__ = [
     "MOMENTS",

@@ -10,9 +10,9 @@ from typing import ClassVar, Literal, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.arrays import RowLabels, block
 from .._checks.columns import steadied
-from .._checks.message import fail
 from .._kernels.compiled import KernelSums
 from .._kernels.spectrum import NODES, spread_cells
 from .._sums.causes import ClassSums, DirectionColumns

@@ -6,6 +6,7 @@ from typing import ClassVar, Self, final
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.arrays import RowLabels, row_labels
 from .._checks.columns import spelled, steady
 from .._checks.forecasts import (
@@ -16,18 +17,17 @@ from .._checks.forecasts import (
     quantile_levels,
     quantile_values,
 )
-from .._checks.message import fail, show
 from .._kernels.spectrum import SPREAD_START, spread_cells
 from .._sums.causes import ClassSums
 from .._sums.scored import Scored
 from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Rows
 from ..errors import FormError
+from . import Predictions
 from .bernoulli import Bernoulli
 from .categorical import Categorical
 from .ensemble import SEED
 from .family import FamilyWords, Partition, Spectral
-from .predictions import Predictions
 
 __all__ = ["intervals", "quantiles"]
 

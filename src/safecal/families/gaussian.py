@@ -29,8 +29,8 @@ from .._sums.scored import Scored
 from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Mapped, Rows, SpreadLike
 from ..errors import UnavailableError
+from . import Predictions
 from .family import BLOCK, Cumulants, FamilyWords, Partition, Spectral
-from .predictions import Predictions
 
 __all__ = ["gaussian", "states"]
 

@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.columns import choice, spelled, steady, whole_number
 from .._checks.forecasts import drawn_log_density, generator, outcome_log_density, row_values
-from .._checks.message import fail
 from .._checks.mixtures import (
     Cloud,
     cloud_blocks,
@@ -30,10 +30,10 @@ from .._sums.forecasts import MOST_AXES
 from .._sums.tally_parts import Look
 from .._types import ArrayLike, Clouds, FloatArray, IndexArray, ParticleMethod, SpreadLike
 from ..errors import FormError
+from . import Predictions
 from .density import Density
 from .ensemble import MOMENTS, NEIGHBOURS, Ensemble, neighbour_columns
 from .gaussian import Gaussian, states
-from .predictions import Predictions
 
 __all__ = ["gaussian_mixture", "particles"]
 

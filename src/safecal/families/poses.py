@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from .._checks import fail, worded
 from .._checks.arrays import same_rows
 from .._checks.columns import choice, spelled, steady
-from .._checks.message import fail, worded
 from .._checks.states import DIMENSIONS, checked_poses, covariance_factor, named
 from .._kernels.states import Pose, Side, tangent_errors
 from .._sums.tally_parts import Look

@@ -13,7 +13,7 @@ from html import escape
 from typing import final
 
 from ..errors import shortened, visible
-from ..inference.results import Interval
+from ..inference import Interval
 from ..judge.display import number
 
 __all__ = [

@@ -11,7 +11,7 @@ from scipy import special
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
-from ..families.predictions import family_named
+from ..families import family_named
 from ..inference.forecasts import Forecast
 from ..judge.evaluation import Evaluation
 from . import (

@@ -16,8 +16,8 @@ import numpy as np
 from .._optional import version
 from .._sums.splits import Bins, bin_keys
 from .._sums.table import Table
+from ..inference import Interval
 from ..inference.bounds import mistakes_text
-from ..inference.results import Interval
 from ..judge.decision import smaller_end
 from ..judge.evaluation import Evaluation
 from ..judge.groups import judge_groups

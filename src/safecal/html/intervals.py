@@ -9,9 +9,9 @@ import numpy as np
 
 from .._sums.causes import axis_name
 from .._types import FloatArray
+from ..inference import Interval
 from ..inference.forecasts import Forecast
 from ..inference.law import normal_score
-from ..inference.results import Interval
 from ..judge.evaluation import Evaluation
 from . import (
     AxisScale,

@@ -18,20 +18,20 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._checks import fail
 from .._checks.columns import one_cluster, steadied
-from .._checks.message import fail
+from .._sums import Tally
 from .._sums.cells import Cells
 from .._sums.nodes import Nodes
 from .._sums.summary import Summary
-from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import EmptyError, UnavailableError, WeightError
-from ..families.predictions import family_named
+from ..families import family_named
+from . import Interval
 from .clustered import ALIKE, ClusteredLaw, Rarity
 from .law import Law, StatesLaw, normal_score, summary_spread
 from .nodes import NodesLaw
 from .points import PointsLaw
-from .results import Interval
 from .sum_bounds import clustered_interval, clustered_ratios
 
 __all__ = [

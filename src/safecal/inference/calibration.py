@@ -6,22 +6,22 @@ from typing import Any, get_args
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.arrays import same_labels
 from .._checks.classes import refuse_arrays
 from .._checks.columns import choice, fraction, one_cluster, one_side, spelled, steady, weights
-from .._checks.message import fail
+from .._sums import Tally
 from .._sums.summary import Summary
-from .._sums.tally import Tally
 from .._types import Alternative, AlternativeGiven, AnyArray, ArrayLike, FloatArray, Labels, TestMethod
 from ..errors import OptionError, UnavailableError
-from ..families.predictions import Predictions, family_named, predictions_of
+from ..families import Predictions, family_named, predictions_of
+from . import Interval, TestResult
 from .bounds import Bounds, law_of
 from .clustered import ALIKE, ClusteredLaw, clusters_at_one
 from .lattice import exact_tails
 from .law import Law, Tails, normal, pearson3
 from .nodes import NodesLaw
 from .points import PointsLaw, count_text
-from .results import Interval, TestResult
 from .tails import draw_surprises, expected_surprises, observed_surprises, saddlepoint_tails, surprise_rates
 
 __all__ = ["calibration_test", "implied_temperature", "tally_test"]

@@ -24,8 +24,8 @@ from scipy import special
 
 from .._checks.columns import numbered
 from .._kernels.spectrum import STARTS
+from .._sums import Tally
 from .._sums.clusters import BASE, NEAR, BetaSums, Clusters, added_by
-from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from .law import Law, StatesLaw, Tails, Tilt, crossing, normal_score
 

@@ -19,11 +19,11 @@ from scipy import special
 from .. import documents
 from .._checks.columns import steadied
 from .._kernels.compiled import logistic_sums
+from .._sums import Tally
 from .._sums.cells import Points
-from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
+from . import Interval
 from .clustered import LogisticPairs
-from .results import Interval
 
 __all__ = ["PRICE", "Cox", "Explained", "explain"]
 

@@ -17,11 +17,11 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._sums import Tally
 from .._sums.causes import LENGTHS, DirectionSums, axis_name
-from .._sums.tally import Tally
 from .._types import FloatArray
+from . import Interval
 from .ranges import SHOWN, SUSPECTED, dependence
-from .results import Interval
 
 __all__ = [
     "Axis", "Direction", "JudgedDirection", "axes_of", "has_directions", "judged_directions", "least_of_largest",

@@ -10,11 +10,11 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._sums import Tally
 from .._sums.forecasts import LEVELS, DrawSums, ForecastSums, VectorSums
-from .._sums.tally import Tally
 from .._types import FloatArray
+from . import Interval
 from .directions import Direction, least_of_largest
-from .results import Interval
 
 __all__ = ["Forecast", "Vector"]
 

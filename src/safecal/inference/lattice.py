@@ -15,7 +15,7 @@ from scipy import special
 
 from .._sums.cells import Points
 from .._types import AnyArray, BoolArray, FloatArray
-from ..families.predictions import Predictions
+from ..families import Predictions
 from .law import Tails
 
 __all__ = ["Lattice", "exact_tails", "listed_tails"]

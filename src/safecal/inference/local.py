@@ -12,11 +12,11 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import steadied
+from .._sums import Tally
 from .._sums.table_views import arrow_stream, frame_of
-from .._sums.tally import Tally
 from .._types import BoolArray, FloatArray, IndexArray
+from . import Interval
 from .ranges import NUMBERS, SHOWN, SUSPECTED, Evenness, Unbounded, bounded_ranges
-from .results import Interval
 
 __all__ = ["Local", "Range"]
 

@@ -26,10 +26,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from .._sums import Tally
 from .._sums.cells import Order
 from .._sums.cluster_pairs import PAIRS, CellPairs, OrderPairs, PairPart, added_in_order
 from .._sums.summary import COLUMN
-from .._sums.tally import Tally
 from .._types import BoolArray, FloatArray, IndexArray
 from .law import pearson3, summary_spread
 from .sum_bounds import Keys, firm_and_weak_bounds, firm_and_weak_ends

@@ -15,11 +15,11 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._sums import Tally
 from .._sums.summary import COLUMN
-from .._sums.tally import Tally
 from .._types import FloatArray
+from . import Interval
 from .bounds import ratio_bounds
-from .results import Interval
 
 __all__ = ["ClassShift", "ClassShifts", "frequent_classes", "gain_by_shifts", "uneven_gain"]
 

@@ -30,9 +30,9 @@ from .._checks.columns import fraction
 from .._sums.clusters import BASE, RARE
 from .._sums.summary import COLUMN, Summary, as_sums
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
+from . import Interval
 from .clustered import ClusterSums, Rarity, by_key, null_distance, of_pairs
 from .law import FEW
-from .results import Interval
 from .tails import gamma_quantiles, pearson3_quantiles, t_quantiles
 
 __all__ = [

@@ -20,7 +20,7 @@ from scipy import special
 from .._checks.arrays import block
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..errors import UnavailableError
-from ..families.predictions import Predictions
+from ..families import Predictions
 from .law import ATOM, lugannani_rice
 
 __all__ = [

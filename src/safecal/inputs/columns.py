@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, final
 
+from .._checks import SHELL, Complaint, fail, said_at, show, worded
 from .._checks.forecasts import Grid
-from .._checks.message import SHELL, Complaint, fail, said_at, show, worded
 from ..errors import FormError, InputError, OptionError, ShapeError
 
 __all__ = [

@@ -7,13 +7,13 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.arrays import as_keys, same_rows
-from .._checks.message import fail, show
 from .._types import AnyArray, ArrayLike, IndexArray
 from ..errors import EmptyError, InputError, LabelError, OptionError, ShapeError
+from ..families import Predictions
 from ..families.bernoulli import bernoulli
 from ..families.categorical import categorical
-from ..families.predictions import Predictions
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import EvaluateOptions
 

@@ -14,9 +14,10 @@ from typing import Any, final
 
 import numpy as np
 
-from .._checks.message import fail, show, worded
+from .._checks import fail, show, worded
 from .._types import AnyArray
 from ..errors import FileError, InputError, MissingValueError
+from . import Rows
 from .columns import Columns
 from .questions import (
     LETTERS,
@@ -28,7 +29,6 @@ from .questions import (
     lm_eval_questions,
     task_of,
 )
-from .reader import Rows
 from .sources import Source, stamp_of
 from .text_files import count_repeats, hash_text, in_blocks, json_column, json_documents, log_kind
 from .tokens import (

@@ -20,8 +20,7 @@ import numpy as np
 from .._optional import polars
 from .._types import AnyArray
 from ..errors import FileError
-from . import text_files
-from .reader import Reader, Rows
+from . import Reader, Rows, text_files
 
 __all__ = [
     "BATCH", "Source", "first_line", "has_polars", "is_columnar", "left_out", "must_be_a_file", "open_source",

@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from .._checks.message import fail, phrase
+from .._checks import fail, phrase
 from .._types import AnyArray
 from ..errors import FormError, InputError, ShapeError
 from ..families.gaussian import Gaussian, gaussian

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
-from .._checks.message import fail, show
+from .._checks import fail, show
 from .._types import AnyArray, IndexArray
 from ..errors import FileError, FormError, InputError, MissingValueError, RangeError
 from ..families.bounded import refuse_generated

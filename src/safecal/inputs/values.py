@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.arrays import LEADING_ZERO, TRUTHS, is_missing, is_text, spelled_labels, spelled_numbers
-from .._checks.message import fail, show
 from .._optional import pyarrow
 from .._types import AnyArray, BoolArray
 from ..errors import DtypeError, InputError, LabelError, ShapeError

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.columns import spelled, steady
-from .._checks.message import fail, show
 from .._sums.splits import Bins
 from .._types import ArrayLike, BinOn, By, Labels, Rule, Strategy
 from ..errors import FormError, OptionError
+from ..families import Predictions, classifier
 from ..families.bernoulli import Labelled
-from ..families.predictions import Predictions, classifier
 from .evaluation import Evaluation, evaluate_predictions
 
 __all__ = ["evaluate"]

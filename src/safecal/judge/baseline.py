@@ -14,14 +14,14 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks import fail
 from .._checks.columns import steadied
-from .._checks.message import fail
+from .._sums import Tally
 from .._sums.summary import COLUMN
-from .._sums.tally import Tally
 from .._types import FloatArray, IndexArray
 from ..errors import InputError, visible
+from ..inference import Interval
 from ..inference.bounds import Mistakes
-from ..inference.results import Interval
 from ..inference.sum_bounds import bounds_by_key, clustered_bounds
 from .decision import smaller_end
 from .evaluation import Evaluation

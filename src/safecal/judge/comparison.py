@@ -14,7 +14,7 @@ from typing import Any, Self, final
 from .. import documents
 from .._checks.columns import steadied
 from .._sums.table_views import arrow_stream, frame_of
-from ..inference.results import Interval
+from ..inference import Interval
 from .display import ends_text, number, titled_html, titled_text, with_ends
 
 __all__ = ["Comparison", "Difference", "SideBySide"]

@@ -13,20 +13,20 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._checks import fail
 from .._checks.arrays import same_labels
 from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, steadied, steady, step_keys
-from .._checks.message import fail
+from .._sums import Tally
 from .._sums.splits import Plan, by_group
 from .._sums.summary import Summary
 from .._sums.sweep import tabulate
 from .._sums.table import Table
 from .._sums.table_views import arrow_stream, frame_of, key_columns
-from .._sums.tally import Tally
 from .._sums.tally_parts import Look
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, Quantity
 from ..errors import FormError
-from ..families.predictions import Predictions
-from ..inference.results import Interval, TestResult
+from ..families import Predictions
+from ..inference import Interval, TestResult
 from ..options import LimitOptions, Limits
 from .display import Metric, evaluation_text, inference_rows, look_rows, number
 from .evaluation import Evaluation

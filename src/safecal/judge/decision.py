@@ -14,15 +14,15 @@ from dataclasses import replace
 import numpy as np
 from scipy import special
 
+from .._sums import Tally
 from .._sums.cells import Order
 from .._sums.summary import COLUMN, completed
-from .._sums.tally import Tally
 from .._sums.tally_parts import Look, are_ends, decide, tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
+from ..inference import Interval
 from ..inference.bounds import Mistakes, ratio_bounds
 from ..inference.directions import judged_directions, shows_directions
 from ..inference.local import Local, Range
-from ..inference.results import Interval
 from ..inference.shifts import frequent_classes
 from ..inference.sum_bounds import firm_and_weak_bounds
 from ..options import Limits

@@ -8,13 +8,13 @@ from typing import Any, Self, final
 from .. import documents
 from .._checks.class_columns import LABELS
 from .._checks.classes import clip_for
+from .._sums import Tally
 from .._sums.causes import axis_name
-from .._sums.tally import Tally
-from ..families.predictions import family_named
+from ..families import family_named
+from ..inference import Interval
 from ..inference.bounds import temperature_gain
 from ..inference.cox import PRICE, Explained, explain
 from ..inference.directions import shift_gain
-from ..inference.results import Interval
 from ..inference.shifts import ClassShifts, gain_by_shifts, uneven_gain
 from .places import Place, spread_times
 

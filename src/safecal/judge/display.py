@@ -5,17 +5,17 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .._sums import Tally
 from .._sums.causes import axis_name
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._sums.table_views import SIDES
-from .._sums.tally import Tally
 from ..errors import shortened, visible
-from ..families.predictions import family_named
+from ..families import family_named
+from ..inference import Interval, TestResult
 from ..inference.bounds import Mistakes, mistakes_text
 from ..inference.cox import Cox
 from ..inference.forecasts import Forecast, Vector
-from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from .places import Place, place_rows
 from .reliability import Reliability

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, final
 import numpy as np
 
 from .. import documents
+from .._checks import fail
 from .._checks.arrays import same_labels
 from .._checks.columns import choice, spelled, steadied, steady
-from .._checks.message import fail
+from .._sums import Tally
 from .._sums.splits import Bins, Plan
 from .._sums.table import Table
-from .._sums.tally import Tally
 from .._types import ArrayLike, BinOn, By, Strategy
 from ..errors import OptionError, TruthError
-from ..families.predictions import Predictions
+from ..families import Predictions
+from ..inference import Interval, TestResult
 from ..inference.bounds import Bounds, Mistakes
 from ..inference.calibration import calibration_test, generator, tally_test
 from ..inference.local import Local
-from ..inference.results import Interval, TestResult
 from ..options import LimitOptions, Limits
 from ..slices import find_slices
 from ..slices.results import Slices

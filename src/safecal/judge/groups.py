@@ -9,17 +9,17 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import steadied
+from .._sums import Tally
 from .._sums.summary import COLUMN
 from .._sums.table import Table
-from .._sums.tally import Tally
 from .._sums.tally_parts import columns_of
 from .._types import BoolArray, Decision, FloatArray, IndexArray
 from ..errors import TruthError
-from ..families.predictions import family_named
+from ..families import family_named
+from ..inference import Interval
 from ..inference.bounds import heaviest_weight, ratio_bounds
 from ..inference.key_temperatures import Hot, KeyLaw, KeyTemperatures, NodeKeys, StateKeys
 from ..inference.ranges import SHOWN, SUSPECTED, GroupEvenness, dimensions
-from ..inference.results import Interval
 from ..inference.sum_bounds import clustered_ratios, firm_and_weak_bounds, firm_and_weak_ends, mistakes_by_key
 from ..options import Limits
 from .places import Place, degree_of, in_sentence

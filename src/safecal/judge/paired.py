@@ -12,16 +12,16 @@ from typing import NamedTuple, Self, overload
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.arrays import same_labels, same_outcomes, same_rows, same_rows_of_both
 from .._checks.columns import clusters, fraction, spelled, steady, weights
-from .._checks.message import fail
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray
 from ..errors import FormError, OptionError
+from ..families import Predictions
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
-from ..families.predictions import Predictions
+from ..inference import Interval
 from ..inference.law import FEW, Spread, pearson3
-from ..inference.results import Interval
 from ..inference.tails import pearson3_quantile, tilted_to_zero
 from .comparison import Comparison, Difference, SideBySide
 from .display import ece_of

@@ -10,8 +10,8 @@ import numpy as np
 from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import visible
+from ..inference import Interval
 from ..inference.bounds import mistakes_text
-from ..inference.results import Interval
 
 __all__ = ["Place", "brief_range", "degree_of", "in_sentence", "place_rows", "range_ends", "spread_times"]
 

@@ -8,15 +8,15 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._checks import fail
 from .._checks.columns import fraction, spelled, steadied, steady
-from .._checks.message import fail
+from .._sums import Tally
 from .._sums.cells import Points
 from .._sums.nodes import Nodes
 from .._sums.summary import COLUMN, Summary
-from .._sums.tally import Tally
 from .._types import FloatArray
 from ..errors import EmptyError, OptionError, UnavailableError
-from ..families.predictions import Predictions, family_named
+from ..families import Predictions, family_named
 from ..inference.bounds import ratio_bounds
 from ..inference.law import Law, Spread, StatesLaw
 from ..inference.nodes import NodesLaw

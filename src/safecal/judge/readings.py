@@ -11,19 +11,19 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import fraction, steadied
+from .._sums import Tally
 from .._sums.scored import Histogram
 from .._sums.summary import Summary
 from .._sums.table import Table
-from .._sums.tally import Tally
 from .._types import Decision, Direction
 from ..files import schema
+from ..inference import Interval, TestResult
 from ..inference.bounds import Bounds, Mistakes, law_of
 from ..inference.calibration import tally_test
 from ..inference.cox import Cox
 from ..inference.directions import Axis, axes_of
 from ..inference.forecasts import Forecast
 from ..inference.local import Local
-from ..inference.results import Interval, TestResult
 from ..inference.shifts import ClassShifts
 from ..options import Limits
 from ..slices.results import Slices

@@ -9,11 +9,11 @@ import numpy as np
 from scipy import special
 
 from .._checks.class_columns import certain_reason
+from .._sums import Tally
 from .._sums.summary import Summary
 from .._sums.table import Table
-from .._sums.tally import Tally
 from .._types import Decision
-from ..families.predictions import family_named
+from ..families import family_named
 from ..inference import bounds
 from ..inference.bounds import doubt_of_outcomes, mistakes_text
 from ..inference.directions import has_directions

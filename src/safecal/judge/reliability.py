@@ -15,11 +15,11 @@ from scipy import special
 
 from .. import documents
 from .._checks.columns import steadied
+from .._sums import Tally
 from .._sums.cells import Points
 from .._sums.table import Table
-from .._sums.tally import Tally
 from .._types import AnyArray, FloatArray, IndexArray
-from ..inference.results import TestResult
+from ..inference import TestResult
 from ..inference.tails import pearson3_quantile
 
 __all__ = ["ENOUGH", "QUANTILE", "BinSums", "Reliability", "reliability_from", "reliability_of", "tells_reliability"]

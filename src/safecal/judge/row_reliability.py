@@ -16,7 +16,7 @@ from .._sums.scored import Scored
 from .._sums.splits import Bins, bins_for, by_bin
 from .._types import AnyArray, ArrayLike, BinOn, FloatArray, IndexArray, Labels, Strategy
 from ..errors import UnavailableError
-from ..families.predictions import Predictions, predictions_of
+from ..families import Predictions, predictions_of
 from ..inference.calibration import generator
 from ..inference.tails import distinct
 from .reliability import ENOUGH, QUANTILE, BinSums, Reliability, reliability_from

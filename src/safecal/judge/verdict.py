@@ -9,15 +9,15 @@ import numpy as np
 
 from .. import documents
 from .._checks.columns import steadied
-from .._sums.tally import Tally
+from .._sums import Tally
 from .._sums.tally_parts import Look, decide
 from .._types import Decision, Direction
 from ..errors import TruthError
+from ..families import family_named
 from ..families.family import FamilyWords
-from ..families.predictions import family_named
+from ..inference import Interval
 from ..inference.bounds import Mistakes
 from ..inference.ranges import dimensions as dimensions_of
-from ..inference.results import Interval
 from ..options import Limits
 from .diagnosis import Diagnosis
 from .groups import TooSmall

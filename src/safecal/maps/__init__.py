@@ -13,11 +13,11 @@ from typing import Any, Unpack, final
 
 import numpy as np
 
+from .._checks import refused
 from .._checks.columns import between, choice, spelled, steady, whole_number, yes_or_no
-from .._checks.message import refused
 from .._types import ArrayLike, By, FloatArray, IndexArray, Labels
 from ..errors import UnavailableError
-from ..families.predictions import Predictions, predictions_of
+from ..families import Predictions, predictions_of
 from ..inference.local import Local
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..options import LimitOptions

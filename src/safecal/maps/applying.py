@@ -6,17 +6,17 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from .._checks import fail, other_classes, other_kind, show, unfitted
 from .._checks.arrays import as_array
 from .._checks.class_columns import class_prediction
 from .._checks.columns import fitted_codes, steadied
-from .._checks.message import fail, other_classes, other_kind, show, unfitted
 from .._checks.states import spread_form
 from .._types import ArrayLike, By, FloatArray, IndexArray, SpreadLike
 from ..errors import OptionError, UnavailableError
+from ..families import Predictions, family_named
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
-from ..families.predictions import Predictions, family_named
 from .exports import python_text, sql_text, torch_module, torch_module_by_group
 from .steps import MapStep, log_odds, log_values, moved_states, probabilities, scaled_spread, two_columns
 

@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar, 
 import numpy as np
 
 from .. import documents
+from .._checks import refused
 from .._checks.arrays import same_labels
 from .._checks.columns import clusters, group_codes, steadied, weights
-from .._checks.message import refused
 from .._types import AnyArray, ArrayLike, By, FloatArray, IndexArray, Labels, SpreadLike
 from ..errors import UnavailableError
+from ..families import Predictions, classifier, family_named
 from ..families.gaussian import gaussian
-from ..families.predictions import Predictions, classifier, family_named
 from .applying import Applied
 from .steps import MapStep
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 from scipy import optimize, special
 
-from .._checks.message import refused
+from .._checks import refused
 from .._types import FloatArray, IndexArray
 from .base import F, FitRows, Fitted, PlainMap, reader_of_fits
 from .solving import Softmax, checked_classes, logistic, possible_rows, require_rising, softmax

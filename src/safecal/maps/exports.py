@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from .._checks import fail, show
 from .._checks.columns import choice
-from .._checks.message import fail, show
 from .._optional import require
 from ..errors import OptionError, RangeError, ShapeError
 from .steps import BetaCurve, ClassLines, Line, MapStep, Stairs

@@ -31,8 +31,8 @@ from .._kernels.classes import gap_moments
 from .._sums.scored import known_surprisal
 from .._types import AnyArray, FloatArray, IndexArray
 from ..errors import UnavailableError
+from ..families import Predictions
 from ..families.categorical import Categorical
-from ..families.predictions import Predictions
 from ..inference.clustered import ALIKE, ClusterSums, Rarity, rarest_half
 from ..inference.law import LARGEST, SMALLEST, Tilt, fitted, normal_score
 

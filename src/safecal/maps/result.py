@@ -15,7 +15,7 @@ from .._types import AnyArray, ArrayLike, By, FloatArray
 from ..errors import SafecalError
 from ..families.gaussian import Gaussian
 from ..families.poses import Convention, axis_names
-from ..inference.results import Interval
+from ..inference import Interval
 from ..judge.consistency import Consistency, assess_consistency, evaluate_runs
 from ..judge.display import kind_of, number
 from ..judge.evaluation import Evaluation, evaluate_predictions

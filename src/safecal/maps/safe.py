@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks import plain_map, refused
 from .._checks.columns import between, whole_number, yes_or_no
-from .._checks.message import plain_map, refused
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
+from ..families import Predictions, family_named
 from ..families.gaussian import Gaussian
-from ..families.predictions import Predictions, family_named
-from ..inference.results import Interval
+from ..inference import Interval
 from .applying import by_group
 from .base import OPTIONS, FitRows, Fitted, Grouping, Map, PlainMap, reader_of_fits
 from .classes import Affine, Beta, Isotonic, Vector

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from .._checks.message import refused
+from .._checks import refused
 from .._types import FloatArray, IndexArray
 from ..errors import UnavailableError
 from .base import FitRows

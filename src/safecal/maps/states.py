@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks import refused
 from .._checks.columns import yes_or_no
-from .._checks.message import refused
 from .._types import FloatArray
+from ..families import family_named
 from ..families.gaussian import Gaussian
-from ..families.predictions import family_named
 from .base import FitRows, PlainMap
 from .steps import Unchanged
 

@@ -18,10 +18,10 @@ from scipy import special
 
 from .. import documents
 from .._types import AnyArray, FloatArray, IndexArray
+from ..families import Predictions
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
-from ..families.predictions import Predictions
 
 __all__ = [
     "BetaCurve", "ClassLines", "Line", "MapStep", "Stairs", "Unchanged", "class_shift_words", "log_odds", "log_values",

@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks import refused
 from .._checks.columns import between, groups_refused, inverse_temperature, yes_or_no
-from .._checks.message import refused
-from .._sums.tally import Tally
+from .._sums import Tally
 from .._types import FloatArray, IndexArray
-from ..families.predictions import family_named
+from ..families import family_named
+from ..inference import Interval
 from ..inference.bounds import Bounds, inverse
 from ..inference.law import normal_score
-from ..inference.results import Interval
 from .base import FitRows, Grouping, PlainMap
 from .inverse_temperature import (
     FEWEST,

@@ -8,12 +8,12 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
+from .._checks import fail, show
 from .._checks.columns import group_codes, steadied, whole_number
-from .._checks.message import fail, show
-from .._sums.tally import Tally
+from .._sums import Tally
 from .._types import ArrayLike, By, IndexArray, Labels
 from ..errors import MergeError, MissingValueError, OptionError, ShapeError
-from ..families.predictions import Predictions, classifier
+from ..families import Predictions, classifier
 from ..files import schema
 from ..options import Limits
 from .alarm import Alarm

@@ -23,7 +23,7 @@ from .. import documents
 from .._sums.scored import Scored
 from .._types import AlarmDirection, BoolArray, FloatArray, Form, IndexArray
 from ..errors import MergeError, UnavailableError
-from ..families.predictions import Predictions
+from ..families import Predictions
 from .alarm import COLUMNS
 
 __all__ = [

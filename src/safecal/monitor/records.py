@@ -13,10 +13,10 @@ from typing import Any, Self, final
 import numpy as np
 
 from .. import documents
-from .._checks.message import fail, show
+from .._checks import fail, show
+from .._sums import Tally
 from .._sums.scored import summed
 from .._sums.summary import Summary, summaries
-from .._sums.tally import Tally
 from .._types import AlarmDirection, Detect, FloatArray, Form, Side
 from ..errors import MergeError, OptionError
 from ..options import Limits

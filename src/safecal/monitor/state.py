@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.columns import choice, fraction, steadied, whole_number
-from .._checks.message import fail, show
+from .._sums import Tally
 from .._sums.summary import Summary, as_sums
 from .._sums.table_views import frame_of
-from .._sums.tally import Tally
 from .._types import AlarmDirection, Detect, Form, Side
 from ..errors import OptionError, RangeError
-from ..families.predictions import family_named
-from ..inference.results import Interval
+from ..families import family_named
+from ..inference import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_from_sums
 from ..options import Limits
 from .evidence import FORMS, shares

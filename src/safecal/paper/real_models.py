@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Unpack, final
 
+from .._checks import fail, show
 from .._checks.columns import spelled
-from .._checks.message import fail, show
 from .._types import FloatArray
 from ..compat.huggingface import ClassifierRun, RunOptions, run_classifier
 from ..errors import OptionError

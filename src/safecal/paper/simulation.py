@@ -7,12 +7,12 @@ from typing import TypeAlias, Unpack, final
 import numpy as np
 from scipy import special
 
+from .._checks import fail, show
 from .._checks.columns import choice, fraction, positive, spelled, whole_number
-from .._checks.message import fail, show
 from .._types import FloatArray, IndexArray
 from ..errors import RangeError
+from ..families import Predictions
 from ..families.bernoulli import bernoulli
-from ..families.predictions import Predictions
 from ..judge.evaluation import Evaluation
 from ..options import EvaluateOptions
 

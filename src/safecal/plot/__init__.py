@@ -12,13 +12,13 @@ import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, final
 
+from .._checks import fail
 from .._checks.columns import choice
-from .._checks.message import fail
 from ..errors import OptionError
 from ..html import shortened
 from ..html.diagrams import ReliabilityPoints, has_reliability
 from ..html.intervals import ecd_range, factor_range
-from ..inference.results import Interval
+from ..inference import Interval
 from ..judge.comparison import Comparison, SideBySide
 from ..judge.evaluation import Evaluation
 from .bins import ECDDisplay, ReliabilityDisplay, draw_sides

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.columns import fraction, positive
-from .._checks.message import fail
 from .._sums.summary import Summary
 from .._sums.table import Table
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import OptionError, UnavailableError
 from ..html import short_count
 from ..html.diagrams import OVER_SIDE, ReliabilityPoints, has_reliability
-from ..inference.results import Interval
+from ..inference import Interval
 from ..inference.sum_bounds import interval_from_sums
 from ..judge.evaluation import Evaluation
 from .display import OVER, UNDER, Display, ModelLook, ink, legend_above, percent

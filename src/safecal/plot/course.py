@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.columns import choice, positive
-from .._checks.message import fail
 from .._types import FloatArray
 from ..errors import OptionError
 from ..html.course import BEYOND, OTHER, SUSPECTED, Course, Step

@@ -11,12 +11,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, Unpack
 
+from .._checks import fail, show
 from .._checks.columns import spelled
-from .._checks.message import fail, show
 from .._optional import require
 from .._types import AnyArray, ArrayLike, Labels
 from ..errors import OptionError
-from ..families.predictions import Predictions, predictions_of
+from ..families import Predictions, predictions_of
 from ..html import percent as with_space
 from ..html import shortened
 from ..inputs.estimators import Estimated, positive_column, probabilities_of, several_classes

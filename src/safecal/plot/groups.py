@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, Unpack, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.columns import fraction, positive, spelled, whole_number
-from .._checks.message import fail
 from .._sums.table import Table
 from .._types import ArrayLike, Labels
 from ..errors import OptionError
-from ..families.predictions import Predictions, predictions_of
+from ..families import Predictions, predictions_of
 from ..html import shortened
-from ..inference.results import Interval
+from ..inference import Interval
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..judge.groups import judge_groups
 from ..options import EvaluateOptions

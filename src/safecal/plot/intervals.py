@@ -12,7 +12,7 @@ import numpy as np
 from .._types import BoolArray, FloatArray
 from ..errors import UnavailableError
 from ..html.intervals import TemperatureCurve, ecd_range, factor_range, factors_of
-from ..inference.results import Interval
+from ..inference import Interval
 from ..judge.evaluation import Evaluation
 from .display import NEUTRAL, OVER, UNDER, Display, ModelLook, direction_label, ink, legend_above, message, percent
 

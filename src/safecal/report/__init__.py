@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 
-from .._checks.message import fail, show
+from .._checks import fail, show
 from ..errors import InputError
 from ..files import write_atomically
 from ..html import (
@@ -27,7 +27,7 @@ from ..html import (
 )
 from ..html.frame import beside_table, code_region, figure, file_of, pairs_table, section
 from ..html.intervals import interval_lines
-from ..inference.results import Interval
+from ..inference import Interval
 from ..judge.comparison import Comparison, Difference, SideBySide
 from ..judge.evaluation import Evaluation
 from ..maps.result import Recalibration

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Sequence
 
+from .._checks import in_options
 from .._checks.classes import clip_for, clips_little
-from .._checks.message import in_options
 from .._sums.splits import Bins
 from .._sums.table import Table
 from ..errors import UnavailableError
-from ..families.predictions import family_named
+from ..families import family_named
 from ..html import Markup, element, grouped, join, metric_text, percent, sentence, shortened, unbroken, with_code
 from ..html.frame import beside_table, code_region, plain_table, section
 from ..judge.diagnosis import Diagnosis

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from .._sums.summary import Summary
 from .._sums.table import Table
-from ..families.predictions import family_named
+from ..families import family_named
 from ..html import (
     Markup,
     element,
@@ -36,9 +36,9 @@ from ..html.frame import (
 )
 from ..html.intervals import ecd_gauge, factor_gauge
 from ..html.notebook import slices_picture, slices_table
+from ..inference import Interval
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
-from ..inference.results import Interval
 from ..inference.shifts import ClassShifts
 from ..judge.decision import smaller_end
 from ..judge.display import class_rows, cox_rows, ece_of, forecast_rows, look_rows

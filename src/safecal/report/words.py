@@ -4,7 +4,7 @@ import math
 import re
 from typing import NamedTuple
 
-from ..families.predictions import family_named
+from ..families import family_named
 from ..html import Markup, element, grouped, metric_text, percent, plain, rows_text, sentence, unbroken
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions

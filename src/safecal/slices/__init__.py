@@ -15,14 +15,14 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from .._checks import fail
 from .._checks.arrays import same_labels
 from .._checks.columns import choice, cluster_codes, fraction, spelled, steady, weights, whole_number
-from .._checks.message import fail
+from .._sums import Tally
 from .._sums.clusters import Clusters
-from .._sums.tally import Tally
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray
 from ..errors import FormError, ShapeError
-from ..families.predictions import Predictions
+from ..families import Predictions
 from ..inference.calibration import generator
 from . import discovery
 from .conditions import Condition

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
+from ..families import Predictions
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
-from ..families.predictions import Predictions
 from .conditions import Condition, Operator
 from .features import Feature, Unreadable
 

@@ -18,15 +18,15 @@ import numpy as np
 from scipy import special
 
 from .. import documents
+from .._sums import Tally
 from .._sums.nodes import NodeTable
 from .._sums.summary import COLUMN
-from .._sums.tally import Tally
 from .._types import AnyArray, BoolArray, FloatArray, IndexArray
 from ..errors import UnavailableError
-from ..families.predictions import Predictions
+from ..families import Predictions
+from ..inference import Interval
 from ..inference.key_temperatures import KeyTemperatures, NodeKeys, StateKeys
 from ..inference.ranges import dimensions
-from ..inference.results import Interval
 from ..inference.sum_bounds import Keys, clustered_bounds
 from .discovery import KEPT
 

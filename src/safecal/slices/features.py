@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from .._checks import fail, show
 from .._checks.arrays import is_missing, same_rows
-from .._checks.message import fail, show
 from .._optional import require
 from .._types import AnyArray, BoolArray, IndexArray
 from ..errors import DtypeError, ShapeError

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, final
 from .. import documents
 from .._checks.columns import steadied
 from .._sums.table_views import arrow_stream, frame_of
-from ..inference.results import Interval
+from ..inference import Interval
 from .conditions import Condition, write_conditions
 from .estimation import Reach
 

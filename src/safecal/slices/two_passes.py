@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from .._optional import require
+from .._sums import Tally
 from .._sums.clusters import Clusters
-from .._sums.tally import Tally
 from .._types import AnyArray, IndexArray
 from ..errors import EngineError
-from ..families.predictions import Predictions
+from ..families import Predictions
 from . import Candidates, Halves, Progress, SearchOptions, discovery, noise, number_rows, seeds
 from .conditions import Condition
 from .features import Kinds

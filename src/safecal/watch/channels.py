@@ -23,8 +23,8 @@ from typing import Any, Self, final
 from urllib.parse import unquote, unquote_to_bytes, urlsplit, urlunsplit
 
 from .. import documents
+from .._checks import fail
 from .._checks.columns import whole_number
-from .._checks.message import fail
 from .._optional import version
 from ..errors import NotifyError, OptionError, SafecalError, shortened
 from .history import Raised, group_names, log10

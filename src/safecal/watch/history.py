@@ -7,7 +7,7 @@ from typing import Any, Self, final
 
 from .._sums.summary import Summary, as_sums
 from ..errors import MergeError
-from ..inference.results import Interval
+from ..inference import Interval
 from ..inference.sum_bounds import intervals_from_sums
 from ..judge.evaluation import Evaluation
 from ..judge.verdict import Verdict

@@ -24,7 +24,7 @@ from ..html import (
     with_code,
 )
 from ..html.frame import SORT_HINT, TableColumn, file_of, icon, number_table, pairs_table, section, sorting_table
-from ..inference.results import Interval
+from ..inference import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_together
 from .history import LEVEL, History, Judged, Raised, Reading, Slot, group_names, log10, shown_groups, window_slots
 from .page_pictures import pictures_section

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any, NamedTuple, Self, final
 
+from .._checks import fail, show
 from .._checks.columns import whole_number
-from .._checks.message import fail, show
 from ..errors import NotifyError, OptionError
 from .history import History, Reading, group_names, shown_groups
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, final
 
 from ..errors import FileError
-from .batches import Arrival
+from . import Arrival
 from .history import storable_text
 
 __all__ = ["PREFIX", "Cutter", "Pipe", "records"]

@@ -13,11 +13,11 @@ from typing import Any, Literal, TypedDict, Unpack, final
 import numpy as np
 from scipy import special
 
+from ..._checks import fail, show
 from ..._checks.columns import spelled, whole_number
-from ..._checks.message import fail, show
 from ..._types import AnyArray, FloatArray
 from ...errors import LabelError, OptionError, UnreachableError
-from ...families.predictions import Predictions, classifier
+from ...families import Predictions, classifier
 from ...judge.evaluation import Evaluation, evaluate_predictions
 from ...options import EvaluateOptions
 from .data import LabelledRows, open_rows, resume

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, NamedTuple, Self, final
 
 import numpy as np
 
-from ..._checks.message import fail, show
+from ..._checks import fail, show
 from ..._types import FloatArray
 from ...errors import EmptyError, FileError, MissingValueError, OptionError
 from ...inputs.sources import first_line

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, Unpack, final
 
 import numpy as np
 
+from ..._checks import fail, show
 from ..._checks.columns import spelled, whole_number
-from ..._checks.message import fail, show
+from ..._sums import Tally
 from ..._sums.splits import Plan
-from ..._sums.tally import Tally
 from ..._types import AnyArray, FloatArray, IndexArray
-from ...engines.torch.evaluation import ScoredRows
+from ...engines.torch import ScoredRows
 from ...engines.torch.rows import hidden_columns
 from ...engines.torch.tensors import COLUMNS, on_cuda, score_columns, widen
 from ...errors import EmptyError, FileError, MissingValueError, OptionError, UnavailableError

@@ -12,7 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ..._checks.message import fail, show
+from ..._checks import fail, show
 from ..._optional import require
 from ..._types import FloatArray
 from ...errors import FileError, OptionError, UnreachableError

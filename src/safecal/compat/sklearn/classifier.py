@@ -13,11 +13,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..._checks.message import show
+from ..._checks import show
 from ..._types import AnyArray, ArrayLike, FloatArray, IndexArray
+from ...families import Predictions
 from ...families.bernoulli import bernoulli
 from ...families.categorical import categorical
-from ...families.predictions import Predictions
 from ...judge.evaluation import Evaluation
 from ...maps import recalibrate
 

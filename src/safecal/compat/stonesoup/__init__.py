@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from ..._checks import fail
 from ..._checks.columns import choice, spelled, whole_number
 from ..._checks.forecasts import generator as random_generator
-from ..._checks.message import fail
 from ..._optional import require
 from ..._types import FloatArray, IndexArray
 from ...errors import EmptyError, FormError
-from ...families.predictions import Predictions
+from ...families import Predictions
 from ...judge.consistency import Consistency, assess_consistency
 from ...options import LimitOptions
 

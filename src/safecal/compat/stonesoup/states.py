@@ -17,15 +17,15 @@ from stonesoup.types.state import (
     SqrtGaussianState,
 )
 
-from ..._checks.message import fail
+from ..._checks import fail
 from ..._kernels.states import marginal_factor
 from ..._sums.scored import Scored
 from ..._types import FloatArray
 from ...errors import FormError, InputError, ShapeError
+from ...families import Predictions
 from ...families.density import Density
 from ...families.gaussian import gaussian
 from ...families.mixtures import gaussian_mixture, particles
-from ...families.predictions import Predictions
 
 __all__ = ["States"]
 

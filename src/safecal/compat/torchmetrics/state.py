@@ -5,14 +5,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from ..._checks import fail, show
 from ..._checks.class_columns import row_tolerance
 from ..._checks.columns import spelled
-from ..._checks.message import fail, show
 from ..._optional import require
+from ..._sums import Tally
 from ..._sums.splits import Bins
 from ..._sums.summary import Summary
 from ..._sums.table import Table
-from ..._sums.tally import Tally
 from ..._types import FloatArray
 from ...engines.torch.sums import Rulers, add_rows, metrics, rows_at_once, state_shapes, table_of, tally_of
 from ...engines.torch.tensors import FORMS, load_torch, widen

@@ -16,12 +16,12 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from ..._checks import fail
 from ..._checks.columns import cluster_codes, group_codes
-from ..._checks.message import fail
 from ..._kernels.spectrum import CELLS as ODDS_CELLS
 from ..._kernels.spectrum import NODES, SPREADS
 from ..._optional import narwhals
-from ..._sums import cluster_pairs
+from ..._sums import Tally, cluster_pairs
 from ..._sums.causes import AxisSums
 from ..._sums.cells import Cells, WeightedCells
 from ..._sums.cluster_pairs import MAX_PAIRS, CellPairs, Pairs, refuse_many
@@ -31,12 +31,11 @@ from ..._sums.scored import CELLS, Histogram
 from ..._sums.splits import Bins, Plan, bin_count, bin_keys
 from ..._sums.summary import added_up, completed
 from ..._sums.table import Table
-from ..._sums.tally import Tally
 from ..._types import AnyArray, BinOn, FloatArray, Strategy
 from ...errors import BinsError, EmptyError
+from ...families import Predictions
 from ...families.bernoulli import bernoulli
 from ...families.gaussian import gaussian
-from ...families.predictions import Predictions
 from ...inputs.columns import Columns
 from ...inputs.values import keys as keys_of
 from ...inputs.values import library

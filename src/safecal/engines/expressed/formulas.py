@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from ..._checks import fail, phrase
 from ..._checks.classes import binary_outcomes, probabilities, real_logits
 from ..._checks.columns import cluster_codes, weights
-from ..._checks.message import fail, phrase
 from ..._checks.states import spread_column, state_columns
 from ..._kernels.states import LOG_2PI
 from ..._types import AnyArray

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from ..._checks.message import fail
+from ... import _sums
+from ..._checks import fail
 from ..._optional import narwhals
-from ..._sums import tally
 from ..._types import AnyArray
 from ...errors import ShapeError
 
@@ -376,10 +376,10 @@ def sums_by(rows: Any, keys: list[str], names: list[str]) -> Any:
 
 def collect_limited(query: Any, name: str) -> Any:
     """Run a query by key, if the keys are not too many, and return an Arrow table."""
-    table = query.head(tally.MAX_KEYS + 1).collect("pyarrow").to_native()
-    if table.num_rows > tally.MAX_KEYS:
+    table = query.head(_sums.MAX_KEYS + 1).collect("pyarrow").to_native()
+    if table.num_rows > _sums.MAX_KEYS:
         raise fail(
-            ShapeError, name, f"must have at most {tally.MAX_KEYS} different values", got="more",
+            ShapeError, name, f"must have at most {_sums.MAX_KEYS} different values", got="more",
             hint="sums are kept for each of them; is it the right column?",
         )  # fmt: skip
     return table

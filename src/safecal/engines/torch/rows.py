@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..._checks.message import fail, show
+from ..._checks import fail, show
 from ...errors import (
     DtypeError,
     EmptyError,
@@ -37,7 +37,7 @@ from .tensors import (
 
 __all__ = [
     "binary_row_scores", "check_classes", "check_hidden", "check_outcomes", "differentiable_row_scores", "ecd",
-    "hidden_columns", "nll", "refuse_classes", "refuse_outcomes", "row_scores",
+    "hidden_columns", "named_form", "nll", "refuse_classes", "refuse_outcomes", "row_scores",
 ]  # fmt: skip
 
 _CHUNK = 1024  # rows whose logits exist at once, where they are made from hidden states
@@ -50,6 +50,18 @@ def _check_tensors(torch: Any, name: str, values: Any, y_true: Any, function: st
             raise fail(DtypeError, argument, "must be a torch tensor", got=type(value).__name__, hint=hint)
     if values.dtype not in (torch.float32, torch.bfloat16, torch.float16, torch.float64):
         raise fail(DtypeError, name, "must be float64, float32, bfloat16 or float16", got=str(values.dtype))
+
+
+def named_form(logits: Any, y_prob: Any, hidden: Any, weight: Any) -> str:
+    """Name the one form in which predictions were given."""
+    given_forms = [n for n, x in (("logits", logits), ("y_prob", y_prob), ("hidden", hidden)) if x is not None]
+    if len(given_forms) != 1:
+        rule = "or `y_prob` or `hidden` must be given, and only one of them"
+        raise fail(FormError, "logits", rule, got=" and ".join(given_forms) or "none")
+    if (hidden is None) != (weight is None):
+        hint = "pass `hidden=states, weight=model.lm_head.weight`."
+        raise fail(FormError, "weight", "belongs to `hidden`: the logits are `hidden @ weight.T + bias`", hint=hint)
+    return given_forms[0]
 
 
 def check_classes(y_true: Any, logits: Any) -> None:

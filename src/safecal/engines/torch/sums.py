@@ -8,6 +8,7 @@ import numpy as np
 from scipy import special
 
 from ..._kernels.spectrum import BY_CLASS, CELLS, CENTRES, CONFIDENCE_STEPS, CONFIDENCES, HAIR, LOWEST, NODES
+from ..._sums import Tally
 from ..._sums.causes import MOST_CLASSES, ClassSums
 from ..._sums.cells import Cells
 from ..._sums.nodes import Nodes, Ordered
@@ -16,9 +17,8 @@ from ..._sums.scored import FIRST, SIDE, Histogram
 from ..._sums.splits import Bins, bin_keys
 from ..._sums.summary import Summary, completed, summaries
 from ..._sums.table import Table
-from ..._sums.tally import Tally
 from ..._types import FloatArray
-from ...families.predictions import family_named
+from ...families import family_named
 from .rows import check_classes, check_outcomes, hidden_columns, refuse_classes, refuse_outcomes
 from .tensors import (
     LEAST_ENTROPY,

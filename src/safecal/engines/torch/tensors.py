@@ -4,22 +4,26 @@ Of rows of logits the columns come from the Triton kernel, or in blocks from tor
 value out of range, an unknown label) has NaN in them: the device is not waited for.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..._checks import fail, show
 from ..._checks.class_columns import row_tolerance
-from ..._checks.message import fail, show
 from ..._kernels.spectrum import NODES
 from ..._optional import require
 from ..._sums.causes import MOST_CLASSES
+from ..._types import AnyArray, BoolArray
 from ...errors import RangeError
 
 __all__ = [
     "COLUMNS", "FORMS", "IGNORED", "LEAST_ENTROPY", "WIDTHS", "ClassColumns", "OddsColumns", "RowScores",
-    "ScoredColumns", "bad_outcomes", "binary_columns", "block_rows", "class_columns", "counted_rows", "flatten",
-    "formulas", "load_torch", "node_columns", "on_cuda", "outcome_blocks", "score_columns", "triton_kernels", "widen",
+    "ScoredColumns", "bad_outcomes", "beside_counted", "binary_columns", "block_rows", "class_columns", "counted_rows",
+    "flatten", "formulas", "load_torch", "node_columns", "on_cuda", "outcome_blocks", "score_columns", "to_numpy",
+    "triton_kernels", "widen",
 ]  # fmt: skip
 
 _ELEMENTS = {"cpu": 1 << 18}  # of a block: what a cache holds
@@ -80,6 +84,23 @@ def counted_rows(y_true: Any, ignore_index: int | None) -> Any:
     torch = load_torch()
     y = y_true.reshape(-1)
     return torch.ones_like(y, dtype=torch.bool) if ignore_index is None else y != ignore_index
+
+
+def to_numpy(x: Any) -> AnyArray:
+    torch = load_torch()
+    x = x.detach().cpu()
+    return np.asarray((x.float() if x.dtype == torch.bfloat16 else x).numpy())
+
+
+def beside_counted(x: Any, shape: tuple[int, ...], kept: BoolArray) -> Any:
+    """Bring groups, clusters or weights to the rows that count; they may have the shape of the labels."""
+    if x is None:
+        return None
+    if isinstance(x, Mapping):
+        return {name: beside_counted(column, shape, kept) for name, column in x.items()}
+    values = to_numpy(x) if hasattr(x, "detach") else np.asarray(x)
+    values = values.reshape(-1) if values.shape == shape else values
+    return values[kept] if values.shape == kept.shape else values  # else the check of its length refuses it
 
 
 def flatten(y_true: Any, values: Any) -> tuple[Any, Any]:
