@@ -61,7 +61,7 @@ class Limits:
     local_threshold : float, default 0.2
         Largest ECD that is safe in a range of the predictions, in nats a dimension.
     min_share : float, default 0.05
-        Smallest share of the rows that a range holds.
+        Smallest share of the rows that a range holds. The surest rows may be fewer: a hundredth of it, and 20 rows.
     level : float, default 0.95
         Level of the confidence intervals.
     rule : {"everywhere", "average"}, default "everywhere"

@@ -176,7 +176,7 @@ def test_a_recalibrated_model_that_is_wrong_in_places_does_not_pass(
     said = safecal("evaluate", better, "--y", "y", "--prob", "calibrated", "--gate", "--report", page)
     assert said.status == 3
     assert "where it says 7.6 to 14 %, it happens in 46 % of the cases (1641 rows" in " ".join(said.out.split())
-    assert "\nsays 7.6 to 14 %  1641   10.8 %     46 %    +0.657      0.2\n" in said.out
+    assert "\nsays 7.6 to 14 %   1641   10.8 %     46 %    +0.656      0.2\n" in said.out
     html = page.read_text(encoding="utf-8")
     assert len(html.encode()) < 150_000
     assert "can be trusted" not in html

@@ -618,7 +618,7 @@ def test_rare_predictions_and_sharp_ones_can_be_read() -> None:
     rng = np.random.default_rng(5)
     rare = rng.normal(-9.0, 1.0, 4000)
     drawn = plot.LocalDisplay.from_predictions(rng.random(4000) < np.exp(rare), logits=rare)
-    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == ["0.001 %", "0.01 %", "0.1 %"]
+    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == ["0.0001 %", "0.001 %", "0.01 %", "0.1 %"]
     both = rng.choice([-800.0, 800.0], 400)
     drawn = plot.LocalDisplay.from_predictions(both > 0, logits=both)
     assert [step.name for step in drawn.course.steps] == ["says 0 %", "says 100 %"]

@@ -127,6 +127,17 @@ def test_predicted_classes_of_few_rows_are_no_ranges(rng: np.random.Generator) -
     assert {r.label for r in safecal.evaluate(top, p).local} == {0, 1, 3}
 
 
+def test_confidences_of_classes_are_told_apart_finely(rng: np.random.Generator) -> None:
+    """Ten classes: a narrow range of vague confidences that are nearly never right, between others that are."""
+    said, top = rng.uniform(0.15, 0.6, N), rng.integers(0, 10, N)
+    p = np.repeat((1 - said[:, None]) / 9, 10, axis=1)
+    p[np.arange(N), top] = said
+    right = rng.random(N) < np.where((said > 0.245) & (said < 0.27), 0.01, said)
+    verdict = safecal.evaluate(np.where(right, top, (top + 1) % 10), p).verdict
+    assert verdict.decision == UNSAFE
+    assert (verdict.where[0].low, verdict.where[0].high) == pytest.approx((0.245, 0.269), abs=1e-3)
+
+
 def test_the_surest_rows_are_looked_at_though_they_are_few(rng: np.random.Generator) -> None:
     """Rare events: of 20 000 rows 100 are flagged, with 95 % each, and half of them happen."""
     flagged, logits = np.arange(N) < N // 200, rng.normal(-5, 1, N)

@@ -10,7 +10,7 @@ from scipy import special
 import safecal
 from safecal import Evaluation, Limits, Predictions, Tally
 from safecal._sums.splits import Plan
-from safecal.errors import EmptyError, MergeError, RangeError, WeightError
+from safecal.errors import DocumentError, EmptyError, MergeError, RangeError, WeightError
 
 
 def _two_classes(rows: slice, n: int = 900) -> Predictions:
@@ -84,6 +84,33 @@ def test_a_document_gives_the_same_answers_and_holds_no_row_and_no_name(name: st
     assert "patient" not in text
     with pytest.raises(MergeError, match="clusters must have names to be merged"):
         again + again
+
+
+def test_a_document_with_wider_cells_of_confidences_is_read_and_added_to() -> None:
+    """Documents that say no `size` have 128 cells a class: the ranges are fewer, and the sums the same."""
+    tally = Tally.of(_classes(EVERY), Plan())
+    document = tally.to_dict()
+    cells: dict[int, np.ndarray] = {}
+    for number, sums in document["ordered"]["cells"].items():
+        cells[int(number) // 2] = cells.get(int(number) // 2, 0.0) + np.array(sums)
+    del document["ordered"]["size"]
+    document["ordered"]["cells"] = {str(number): sums.tolist() for number, sums in cells.items()}
+    early = Tally.from_dict(document)
+    assert early.ordered is not None
+    assert tally.ordered is not None
+    assert early.ordered.size == 128
+    assert len(early.ordered) < len(tally.ordered)
+    assert early.to_dict()["ordered"]["size"] == 128
+    narrow, wide_ones = tally.orders[0], early.orders[0]
+    assert set(wide_ones.low) <= {0.0, *narrow.low, *narrow.high}
+    for both in (early + tally, tally + early):
+        assert both.ordered is not None
+        assert both.ordered.size == 128
+        assert np.array_equal(both.ordered.keys, early.ordered.keys)
+        np.testing.assert_allclose(both.ordered.sums, 2.0 * early.ordered.sums, rtol=1e-12, atol=1e-12)
+    document["ordered"]["size"] = 64
+    with pytest.raises(DocumentError, match=r"ordered.*must have 256 cells of confidence"):
+        Tally.from_dict(document)
 
 
 def test_what_does_not_belong_together_does_not_merge() -> None:

@@ -173,16 +173,17 @@ def binary_node_rows(odds: FloatArray) -> FloatArray:
 
 
 BY_CLASS = 128  # classes up to which each predicted class has cells of its own
-CONFIDENCES = 128  # cells of a class: four to each unit of the log-odds of its probability, from -16 to 16
+CONFIDENCES = 256  # cells of a class: eight to each unit of the log-odds of its probability, from -16 to 16
 SPREADS = 1024  # cells of densities: eight to each doubling of the standard deviation, from 2**-64 to 2**64
-CONFIDENCE_STEPS = 4.0
+CONFIDENCE_UNITS = 32  # of the log-odds
+CONFIDENCE_STEPS = float(CONFIDENCES // CONFIDENCE_UNITS)
 # Round numbers lie on the edges of cells, which begin a hair earlier, so that the last digit decides nothing.
 HAIR = 1e-9
 SPREAD_START = 0.5 * math.log(2.0 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
 SPREAD_STEPS = 8.0 / math.log(2.0)  # cells to each nat
 
 COARSE = 256  # coarse cells of an order, or of a predicted class, at most
-COARSE_CONFIDENCES, COARSE_SPREADS = 4, 4  # cells of a coarse one: a unit of the log-odds, half a doubling
+COARSE_SPREADS = 4  # cells of a coarse one: half a doubling; of confidences, it is a unit of the log-odds
 # Where coarse cells of log-odds begin: at cells with and without weights. Below 1/4 no ECD reaches 0.15 nat.
 _COARSE_ODDS = np.array(
     [0.0, 0.25, 0.375, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 16.0,
@@ -201,9 +202,9 @@ def confidence_cells(confidence: FloatArray, top: IndexArray, classes: int) -> I
     return cell if classes > BY_CLASS else top * CONFIDENCES + cell
 
 
-def confidence_ends() -> FloatArray:
-    """Return the probabilities between which the cells of a class lie."""
-    return _with_ends(special.expit((np.arange(CONFIDENCES + 1) - CONFIDENCES // 2) / CONFIDENCE_STEPS), 0.0, 1.0)
+def confidence_ends(size: int) -> FloatArray:
+    """Return the probabilities between which the cells of a class lie, if it has so many."""
+    return _with_ends(special.expit((np.arange(size + 1) / size - 0.5) * CONFIDENCE_UNITS), 0.0, 1.0)
 
 
 def spread_cells(entropy: FloatArray, dimension: int) -> IndexArray:
@@ -225,10 +226,10 @@ def coarse_odds(cell: IndexArray, positive: BoolArray, *, weighted: bool) -> Ind
     return np.where(positive, size + coarse, size - 1 - coarse)
 
 
-def coarse_confidences(cell: IndexArray) -> IndexArray:
-    """Number the coarse cells of predicted class and confidence."""
-    label, cell = np.divmod(cell, CONFIDENCES)
-    return np.asarray(label * COARSE + cell // COARSE_CONFIDENCES)
+def coarse_confidences(cell: IndexArray, size: int = CONFIDENCES) -> IndexArray:
+    """Number the coarse cells of predicted class and confidence, where a class has so many cells."""
+    label, cell = np.divmod(cell, size)
+    return np.asarray(label * COARSE + cell * CONFIDENCE_UNITS // size)
 
 
 def coarse_spreads(cell: IndexArray) -> IndexArray:

@@ -36,6 +36,7 @@ AT_NEAR = [NODES.index(beta) for beta in NEAR]
 _COLUMNS = 6  # w times R and its three derivatives; w**2 times the second, w**3 times the third
 PLAIN = 4 * len(NODES)  # of each node R and its three derivatives
 WEIGHTED = _COLUMNS * len(NODES) + 1  # of each node the six columns; w**2 of mistakes
+_EARLY_CONFIDENCES = 128  # cells of confidences in documents that do not say how many there are
 
 
 class Cumulants(NamedTuple):
@@ -281,11 +282,14 @@ class Ordered:
         Numbers of the cells, increasing.
     sums : ndarray of shape (cells, sums)
         Their sums; the columns are the attributes of a `Summary`, in their order.
+    size : int
+        How many cells there are, of each predicted class if they are told apart: empty ones, too.
     """
 
     on: str
     keys: AnyArray
     sums: FloatArray
+    size: int
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -295,13 +299,15 @@ class Ordered:
             return NotImplemented
         if self.on != other.on:
             raise MergeError(f"cells must be of the same order; these are of {self.on} and of {other.on}.")
-        keys, index = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        return type(self)(self.on, keys, added_rows(np.concatenate([self.sums, other.sums]), index, len(keys)))
+        size = min(self.size, other.size)
+        both = np.concatenate([x.keys // (x.size // size) for x in (self, other)])
+        keys, index = np.unique(both, return_inverse=True)
+        return type(self)(self.on, keys, added_rows(np.concatenate([self.sums, other.sums]), index, len(keys)), size)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ordered):
             return False
-        same = self.on == other.on and np.array_equal(self.keys, other.keys)
+        same = (self.on, self.size) == (other.on, other.size) and np.array_equal(self.keys, other.keys)
         return same and np.array_equal(self.sums, other.sums, equal_nan=True)
 
     def __repr__(self) -> str:
@@ -309,19 +315,21 @@ class Ordered:
 
     def orders(self) -> list[Order]:
         """Return the cells in their order: all of them, and those of each predicted class."""
-        if self.on == "confidence":
-            ends, size, coarse = confidence_ends(), CONFIDENCES, coarse_confidences
-        else:
-            ends, size, coarse = spread_ends(), SPREADS, coarse_spreads
-        label, cell = np.divmod(self.keys, size)
+        of_classes = self.on == "confidence"
+        ends = confidence_ends(self.size) if of_classes else spread_ends()
+
+        def coarse(cells: IndexArray) -> IndexArray:
+            return coarse_confidences(cells, self.size) if of_classes else coarse_spreads(cells)
+
+        label, cell = np.divmod(self.keys, self.size)
         used, index = np.unique(cell, return_inverse=True)
         total = added_rows(self.sums, index, len(used))
         orders = [Order(self.on, None, ends[used], ends[used + 1], total, coarse(used))]
         names = np.unique(label).tolist()
         for name in names if len(names) > 1 else []:
-            of_class = label == name
-            at, numbers = cell[of_class], coarse(self.keys[of_class])
-            orders.append(Order(self.on, name, ends[at], ends[at + 1], self.sums[of_class], numbers))
+            inside = label == name
+            at = cell[inside]
+            orders.append(Order(self.on, name, ends[at], ends[at + 1], self.sums[inside], coarse(self.keys[inside])))
         return orders
 
     def to_dict(self) -> dict[str, Any]:
@@ -329,7 +337,7 @@ class Ordered:
         names = self._columns()
         rows = as_numbers(self.sums[:, [COLUMN[name] for name in names]])
         cells = dict(zip(map(str, self.keys.tolist()), rows, strict=True))
-        return documents.document("ordered", {"on": self.on, "columns": names, "cells": cells})
+        return documents.document("ordered", {"on": self.on, "columns": names, "cells": cells, "size": self.size})
 
     def _columns(self) -> list[str]:
         """Return the columns that are written."""
@@ -351,13 +359,17 @@ class Ordered:
             "columns": documents.list_of(documents.choice(*COLUMN)),
             "cells": documents.by_number(documents.list_of(documents.numbers), CONFIDENCES * BY_CLASS),
         }
-        fields = documents.read("ordered", document, readers)
+        fields = documents.read("ordered", document, readers, {"size": documents.count()})
         on, names, cells = fields["on"], fields["columns"], dict(sorted(fields["cells"].items()))
+        of_classes = on == "confidence"
+        early, now, labels = (_EARLY_CONFIDENCES, CONFIDENCES, BY_CLASS) if of_classes else (SPREADS, SPREADS, 1)
+        size = fields.get("size", early)
         documents.every((
             (names == [name for name in COLUMN if name in set(names)], "must have `columns` in their order, each once"),
             (set(names) >= _NEEDED, f"must have the `columns` {', '.join(sorted(_NEEDED))}"),
             (all(len(row) == len(names) for row in cells.values()), "must have a number for each of its `columns`"),
-            (on == "confidence" or max(cells, default=0) < SPREADS, f"must have cells of spread below {SPREADS}"),
+            (size in (early, now), f"must have {now} cells of {on}"),
+            (max(cells, default=0) < size * labels, f"must have cells of {on} below {size * labels}"),
         ))  # fmt: skip
         columns = np.array(list(cells.values()), dtype=np.float64).reshape(len(cells), len(names)).T
         sums = completed(dict(zip(names, columns, strict=True)))
@@ -369,19 +381,14 @@ class Ordered:
             (bool((missing.all(axis=0) | ~missing.any(axis=0)).all()), "must have the same sums in all of its `cells`"),
             (wrong is None, "" if wrong is None else wrong[1]),
         ))  # fmt: skip
-        ordered = cls(on, np.array(list(cells), dtype=np.int64), sums)
+        ordered = cls(on, np.array(list(cells), dtype=np.int64), sums, size)
         documents.every([(names == ordered._columns(), "must have no `columns` that follow from others")])
         return ordered
 
 
 _NEEDED = {
-    "n",
-    "sum_excess",
-    "sum_excess2_weight2",
-    "sum_excess3_weight3",
-    "sum_varentropy",
-    "sum_third_cumulant_weight3",
-}
+    "n", "sum_excess", "sum_excess2_weight2", "sum_excess3_weight3", "sum_varentropy", "sum_third_cumulant_weight3",
+}  # fmt: skip
 # What a column equals where rows have no weights, or where there is nothing to sum.
 _FOLLOW: dict[str, str | None] = {
     "weight": "n",

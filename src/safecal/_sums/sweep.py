@@ -12,7 +12,7 @@ import numpy as np
 
 from .._checks.arrays import block
 from .._kernels.compiled import KernelSums, available, runs
-from .._kernels.spectrum import coarse_confidences, coarse_spreads, top_moments
+from .._kernels.spectrum import CONFIDENCES, SPREADS, coarse_confidences, coarse_spreads, top_moments
 from .._types import AnyArray, FloatArray, IndexArray
 from .causes import AxisSums, ClassSums, DirectionSums
 from .cells import Cells, WeightedCells
@@ -228,7 +228,8 @@ def _scored_block(
     if order is not None:
         occurs = np.bincount(order) > 0  # cells are few, so that this is faster than to sort them
         cells_used, index = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[order]
-        ordered = Ordered(predictions.ordered_on, cells_used, summed(scored, w, index, len(cells_used)))
+        size = CONFIDENCES if predictions.ordered_on == "confidence" else SPREADS
+        ordered = Ordered(predictions.ordered_on, cells_used, summed(scored, w, index, len(cells_used)), size)
     top = None
     confidence, correct, entropy = scored.confidence, scored.correct, scored.entropy
     if w is None and isinstance(spectrum, Nodes) and confidence is not None:

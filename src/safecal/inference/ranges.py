@@ -1,9 +1,9 @@
 """How predictions are cut into ranges, and the bounds on the ECD of all ranges together.
 
 Predictions are put in their order: by probability (two classes), by confidence and within each predicted class (more
-classes), by spread (states and densities). Ranges are halves, quarters, eighths and sixteenths of the rows, and as many
-that begin half a step later; each is a union of whole cells, so that equal predictions never part, and none depends on
-the outcomes or on the bins of the user.
+classes), by spread (states and densities). Ranges are halves, quarters, eighths and sixteenths of the rows, as many
+that begin half a step later, and the surest rows down to a few; each is a union of whole cells, so that equal
+predictions never part, and none depends on the outcomes or on the bins of the user.
 
 Where rows come in clusters, ranges are unions of coarse cells, and their bounds those of clusters, by the sums of each
 cluster in each coarse cell. Beyond 500 000 pairs of both, predicted classes are no longer told apart. Where there are

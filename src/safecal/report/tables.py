@@ -187,10 +187,10 @@ def where_section(findings: PageFindings) -> Markup:
     parts: list[Markup] = [element("p", unbroken(_lead(evaluation, verdict)), class_="lead")]
     if image is not None:
         caption = (
-            f"Each step is a range of the predictions with at least {percent(limits.min_share)} of the rows. Above 0 "
-            "the model is over-confident there, below 0 under-confident. A filled diamond is beyond the limit; a hollow"
-            " one is suspected to be. The grey bounds hold for all ranges together. The frame shows the worst range, "
-            "which may be longer than a step, or of one predicted class."
+            "Each step is a range of the predictions. Above 0 the model is over-confident there, below 0 "
+            "under-confident. A filled diamond is beyond the limit; a hollow one is suspected to be. The grey bounds "
+            "hold for all ranges together. The frame shows the worst range, which may be longer or shorter than a "
+            "step, or of one predicted class."
         )
         parts.append(element("figure", image, element("figcaption", unbroken(caption)), class_="beside"))
     if verdict.where:

@@ -324,7 +324,7 @@ GLOSSARY = (
         "mistake",
         "an outcome other than the likeliest; the model announces as many as the other probabilities add up to",
     ),
-    ("range", "predictions that are neighbours in their order: from half to a sixteenth of the rows"),
+    ("range", "predictions that are neighbours in their order: half to a sixteenth of the rows, or the surest ones"),
     ("suspected", "the estimate is beyond the limit, but its lower bound is not: more rows would decide"),
     (
         "dimension",

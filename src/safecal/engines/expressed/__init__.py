@@ -215,7 +215,7 @@ class Expressed:
 
     def _ordered(self, main: dict[str, AnyArray], cell: AnyArray) -> Ordered:
         keys, index = np.unique(cell, return_inverse=True)
-        return Ordered("spread", keys, self._sums(main, index, len(keys)))
+        return Ordered("spread", keys, self._sums(main, index, len(keys)), SPREADS)
 
     def _sums(self, table: dict[str, AnyArray], codes: AnyArray, size: int) -> FloatArray:
         """Return the sums of summaries by key."""

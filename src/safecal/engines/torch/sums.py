@@ -270,7 +270,7 @@ def tally_of(states: dict[str, FloatArray], family: str, bins: Bins, classes: in
         inference = {
             "spectrum": Nodes(np.concatenate([nodes, nodes[:, 2:]], axis=1), int(states["surprises"])),
             "spread": Histogram.of(states["spread"]),
-            "ordered": Ordered("confidence", used, summary_columns(states["ordered"][used])),
+            "ordered": Ordered("confidence", used, summary_columns(states["ordered"][used]), CONFIDENCES),
             "top": Cells(states["top"]),
             "class_sums": ClassSums(states["by_class"][None]) if "by_class" in states else None,
         }
