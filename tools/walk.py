@@ -3,7 +3,8 @@
     python tools/walk.py            how many files, for each front door
     python tools/walk.py --files    and which: each with the functions of it that run
 
-A file counts where a function of it runs; what runs at import does not. CONTRIBUTING.md holds the table.
+A file counts where a function of it runs; what runs at import does not. The verdict is there when `Evaluation.of`
+returns; what a command runs after that, it shows. CONTRIBUTING.md holds the table.
 """
 
 import argparse
@@ -24,21 +25,26 @@ import safecal
 PACKAGE = str(Path(safecal.__file__).parent) + os.sep
 
 
-def walked(call: Callable[[], Any]) -> dict[str, set[str]]:
-    """Return the functions of safecal that a call passes, by their files."""
+def walked(call: Callable[[], Any]) -> tuple[dict[str, set[str]], int]:
+    """Return the functions of safecal that a call passes, by their files, and how many files lie before the verdict."""
     passed: dict[str, set[str]] = {}
+    before: list[int] = []
 
     def look(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(PACKAGE) and not code.co_name.startswith("<"):
+        if not code.co_filename.startswith(PACKAGE) or code.co_name.startswith("<"):
+            return
+        if event == "call":
             passed.setdefault(code.co_filename.removeprefix(PACKAGE), set()).add(code.co_qualname)
+        elif event == "return" and code.co_qualname == "Evaluation.of":
+            before.append(len(passed))
 
     sys.setprofile(look)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return passed
+    return passed, before[0] if before else len(passed)
 
 
 def main() -> None:
@@ -72,12 +78,12 @@ def main() -> None:
             "`safecal evaluate rows.parquet`": lambda: quiet("evaluate", str(file)),
             "`safecal watch`": lambda: quiet("watch", str(path), "--store", store, "--once", "--poll", "0.01"),
         }
-        print("| call | files |\n|---|---|")
+        print("| call | files to the verdict | to the last line |\n|---|---|---|")
         for name, call in walks.items():
             call()  # once before, for what is loaded late
             Path(store).unlink(missing_ok=True)
-            passed = walked(call)
-            print(f"| {name} | {len(passed)} |")
+            passed, before = walked(call)
+            print(f"| {name} | {before} | {len(passed)} |")
             if options.files:
                 print(
                     *(f"  {file}: {', '.join(sorted(functions))}" for file, functions in sorted(passed.items())),

@@ -212,6 +212,11 @@ def test_every_module_can_be_read_in_one_sitting() -> None:
     assert not long, f"a file of more than 400 lines holds more than one idea: {long}"
 
 
+def test_modules_are_not_too_many_to_know() -> None:
+    count = sum("paper" not in module.split(".") for module in _modules())  # its command is the paper's, too
+    assert count <= 190, f"{count} modules: find the two that are one idea, before there is another"
+
+
 def test_no_module_is_nameless() -> None:
     nameless = [module for module in _modules() if NAMELESS & {part.strip("_") for part in module.split(".")}]
     assert not nameless

@@ -101,14 +101,15 @@ def evaluate_batches(
         raise fail(
             FormError, "batches", "must be a function that returns batches", got=type(batches).__name__, hint=hint
         )
-    labels = FromOne()
     stream = map(_checked, batches())
     held = _hold(stream, max_rows)
+    labels = FromOne() if isinstance(held[0].predictions, Categorical) else None
     next_batch = next(stream, None)
     if next_batch is None:
         whole = join_batches(held)
-        list(note_labels([whole], labels))
-        labels.refuse()
+        if labels is not None:
+            list(note_labels([whole], labels))
+            labels.refuse()
         return evaluate_predictions(
             whole.predictions,
             bins=bins,
@@ -141,9 +142,10 @@ def evaluate_batches(
     else:
         plan = Plan.of(held[0].predictions, bins, bin_on, strategy)
     rows = whole_stream if search is None else _drawn_from(whole_stream, search)
-    tally = tally_batches(note_labels(rows, labels), plan)
+    tally = tally_batches(rows if labels is None else note_labels(rows, labels), plan)
     _refuse_spent(counted, tally.n)
-    labels.refuse()
+    if labels is not None:
+        labels.refuse()
     slices = None
     if search is not None:
         search.search(tally.clusters)
