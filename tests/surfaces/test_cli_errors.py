@@ -121,6 +121,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
         lambda f: _file(f, "late,score\n1,0.9\n0,0.2\n"), ["--y", "late"],
         "None has a name that says so: 'score' may be a probability (`--prob`), or log-odds (`--logits`).",
     ),
+    "a pattern that no column has": (lambda f: _file(f, ROWS), ["--prob", "q_*"], "rows.csv has no column 'q_*'"),
     "an outcome that no name tells": (
         lambda f: _file(f, "late,z\n1,0.9\n0,0.2\n"), ["--logits", "z"], "--y COLUMN --logits z",
     ),

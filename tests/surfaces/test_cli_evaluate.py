@@ -198,6 +198,10 @@ def test_one_column_a_class_with_words_as_labels(kind: str, prefix: str, tmp_pat
     said = safecal("evaluate", _write(tmp_path, kind, frame), "--y", "kind", *words, "--json")
     assert said.status == 0, said.err
     assert Evaluation.from_dict(json.loads(said.out)) == library.evaluate(KIND, PROBS)
+    if prefix:  # what their names have in common is enough, and the hint says so
+        hint = safecal("evaluate", tmp_path / f"rows.{kind}").err
+        assert "--prob 'p_*'" in hint
+        assert safecal("evaluate", tmp_path / f"rows.{kind}", "--y", "kind", "--prob", "p_*", "--json").out == said.out
 
 
 def test_classes_named_one_by_one(tmp_path: Path, safecal: Safecal) -> None:

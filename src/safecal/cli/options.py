@@ -144,7 +144,7 @@ def add_column_options(parser: argparse.ArgumentParser, *, several: bool = False
         )
     else:
         group.add_argument("--y", metavar="COL", help="column of what happened: the outcomes")
-    probability = "column of probabilities; for several classes, one --prob for each"
+    probability = "column of probabilities; for several classes, one --prob for each, or a pattern such as 'p_*'"
     group.add_argument("--prob", action="append", metavar="COL", help=probability)
     group.add_argument(
         "--logits", action="append", metavar="COL", help="column of log-odds or logits, instead of --prob"

@@ -23,6 +23,7 @@ from ..inputs.columns import (
     Unclear,
     about_columns,
     check_by_label,
+    class_pattern,
     find_columns,
     is_score,
     label_pairs,
@@ -344,7 +345,7 @@ def _unclear(source: Source, command: str, y_named: str | None, unclear: Unclear
         score = None if candidates else next(filter(is_score, source.columns), None)
         if score is not None:
             text = f"{text[:-1]}: {score!r} may be a probability (`--prob`), or log-odds (`--logits`)."
-        value = candidates[0] if candidates else score or value
+        value = candidates[0] if candidates else score or class_pattern(source.columns) or value
         names = set(source.columns)
         pair = next((c for c in source.columns if f"{c}_outcome" in names), None)
         if pair is not None:

@@ -13,8 +13,8 @@ from .._checks.forecasts import Grid
 from ..errors import FormError, InputError, OptionError, ShapeError
 
 __all__ = [
-    "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "find_columns", "is_score", "label_pairs",
-    "matching", "near_names",
+    "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "class_pattern", "find_columns", "is_score",
+    "label_pairs", "matching", "near_names",
 ]  # fmt: skip
 
 _OUTCOMES = (
@@ -203,7 +203,8 @@ def find_columns(
     if len(given_forms) > 1:
         raise FormError(f"{given_forms[0]} and {given_forms[1]} are two forms of one prediction; give one of them.")
     if prob or logits:
-        stated = Stated(tuple(prob or logits or ()), "y_prob" if prob else "logits")
+        option, form = ("--prob", "y_prob") if prob else ("--logits", "logits")
+        stated = Stated(matching(available, prob or logits or (), option), form)
     elif stated is None:
         candidates = _predictions(available)
         if of_numbers and not candidates and len(mean := _named(available, _MEANS)) == 1:
@@ -256,6 +257,22 @@ def _predictions(available: Sequence[str]) -> list[Stated]:
             columns = tuple(numbered[k] for k in range(len(numbered)))
             candidates.append(Stated(columns, "logits" if stem.lower() in _LOGITS else "y_prob"))
     return candidates
+
+
+def class_pattern(available: Sequence[str]) -> str | None:
+    """Return the pattern of columns that may be one a class: their names begin alike, and say what they are.
+
+    Examples
+    --------
+    >>> class_pattern(["label", "p_cat", "p_dog", "p_eel"])
+    'p_*'
+    """
+    for word in (*_PROBABILITIES, *_LOGITS):
+        starts = Counter(name[: len(word) + 1] for name in available if name.lower().startswith(f"{word}_"))
+        pattern = next((f"{start}*" for start, count in starts.items() if count > 1), None)
+        if pattern is not None:
+            return pattern
+    return None
 
 
 def label_pairs(available: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...], str] | None:
