@@ -287,7 +287,7 @@ def test_what_to_do_is_a_command_where_there_is_one(tmp_path: Path, safecal: Saf
     assert "safecal recalibrate" in summary.read_text(encoding="utf-8")
     states = _file(tmp_path, "truth,mean,std\n" + "\n".join(f"{a},0,1" for a in x), "states.csv")
     said = " ".join(safecal("evaluate", states, "--x", "truth").out.split())
-    assert "`safecal.SafeTemperature` in Python finds by how much; judge it by rows that it was not fitted to." in said
+    assert "`safecal.SafeTemperature` finds by how much; judge it by rows that it was not fitted to." in said
 
 
 @pytest.mark.parametrize("command", ["watch", "compare", "plan", "recalibrate"])

@@ -242,7 +242,6 @@ _RECALIBRATED = (
     (r"`safecal\.SafeTemperature`", r"`safecal recalibrate`"),
     (r"`safecal\.recalibrate\(y_true,(\s)y_prob\)`", r"`safecal\1recalibrate`"),
 )
-_NOT_IN_A_SHELL = ((r"(`safecal\.SafeTemperature`)", r"\1 in Python"),)
 
 
 def in_options(text: str, *, recalibrates: bool = True) -> str:
@@ -250,7 +249,7 @@ def in_options(text: str, *, recalibrates: bool = True) -> str:
 
     Without ``recalibrates``, what mends a model keeps its name in Python: no command does it for that family.
     """
-    for python, shell in (*_TYPED, *(_RECALIBRATED if recalibrates else _NOT_IN_A_SHELL)):
+    for python, shell in (*_TYPED, *(_RECALIBRATED if recalibrates else ())):
         text = re.sub(python, shell, text)
     return text
 
