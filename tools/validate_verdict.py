@@ -90,12 +90,12 @@ def classes(count: int, factor: float) -> Draw:
     return draw
 
 
-def beside(share: float, said: float, true: float, mean: float = 0.0, spread: float = 2.0) -> Draw:
+def beside(share: float, said: float, true: float, mean: float = 0.0, spread: float = 2.0, noise: float = 0.1) -> Draw:
     """Draw rows of which a part says something else than what is true; the others are calibrated."""
 
     def draw(rng: np.random.Generator, n: int) -> tuple[safecal.Predictions, dict[str, Any]]:
         z, wrong = rng.normal(mean, spread, n), rng.random(n) < share
-        logits = np.where(wrong, special.logit(said) + rng.normal(0.0, 0.1, n), z)
+        logits = np.where(wrong, special.logit(said) + rng.normal(0.0, noise, n), z)
         return safecal.bernoulli(rng.random(n) < np.where(wrong, true, special.expit(z)), logits=logits), {}
 
     return draw
@@ -231,6 +231,11 @@ TRUTHS = (
     Truth("logits × 1.8 below −1, × .7 above", two(0, 2, one_sided), "SAFE"),
     Truth("10 classes, logits × 2 in 30 %, × .6 in the others", mixed_classes, "SAFE", FEWER),
     Truth("numbers, squared errors × 2 where the spread is small, × .75 elsewhere", cancelling_states, "SAFE", FEWER),
+    Truth("60 % said of half, at the limit: 47.7 % is true", beside(0.5, 0.6, 0.4767, 0, 3, 0), "UNSAFE"),
+    Truth("60 % said of half: 35 % is true", beside(0.5, 0.6, 0.35, 0, 3), "SAFE"),
+    Truth("70 % said of a fifth: 50 % is true", beside(0.2, 0.7, 0.5, 0, 3), "SAFE"),
+    Truth("log-odds shifted by 0.2", two(0, 2, lambda rng, z: z + 0.2), "UNSAFE"),
+    Truth("log-odds shifted by 0.5", two(0, 2, lambda rng, z: z + 0.5)),
     Truth("log-odds shifted by 1", two(0, 2, lambda rng, z: z + 1.0), "SAFE"),
     Truth("rare events eight times too many", two(-4.9, 1, lambda rng, z: z - 2.1), "SAFE"),
     Truth("one in a million that happens in 1 %, in a tenth", beside(0.1, 1e-6, 0.01), "SAFE", FEWER),

@@ -152,7 +152,7 @@ def test_the_gate_looks_at_the_temperature_of_groups(tmp_path: Path, safecal: Sa
     site = np.where(np.arange(24_000) < 12, "tiny", np.where(few, "vague", "most"))
     path = tmp_path / "rows.csv"
     pl.DataFrame({"y": y, "z": np.where(few, 2.0, 0.8) * z, "site": site}).write_csv(path)
-    wide = ("evaluate", path, "--logits", "z", "--local-threshold", "1", "--gate")
+    wide = ("evaluate", path, "--logits", "z", "--local-threshold", "4", "--gate")
     assert safecal(*wide).status == 0
     said = safecal(*wide, "--by", "site")
     text = " ".join(said.out.split())

@@ -68,11 +68,39 @@ def test_a_likeliest_class_that_is_right_too_seldom_is_unsafe(draw: Draw, confid
     result = draw(np.random.default_rng(0), 3000).evaluate()
     assert result.verdict.decision == "UNSAFE"
     assert result.verdict.on_average == "SAFE"  # a likely tail that does not happen makes up for it
-    (place,) = result.verdict.where
+    place, *others = result.verdict.where
+    assert [other.by for other in others] == ["mistakes"]
     assert place.predicted == pytest.approx(confidence)
     assert place.observed == pytest.approx(accuracy, abs=0.05)
     expected = (confidence - result.accuracy) * special.logit(confidence)  # as of two outcomes: right, or wrong
     assert place.ecd.value == pytest.approx(expected, rel=0.01)
+
+
+def _beside(said: float, true: float, share: float) -> Draw:
+    """Draw rows of which a part says nearly the same, and something else is true; the others are calibrated."""
+
+    def draw(rng: np.random.Generator, n: int) -> Predictions:
+        z, here = rng.normal(0.0, 3.0, n), rng.random(n) < share
+        logits = np.where(here, special.logit(said) + rng.normal(0.0, 0.02, n), z)
+        return safecal.bernoulli(rng.random(n) < np.where(here, true, special.expit(z)), logits=logits)
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    ("said", "true", "share", "decision"),
+    [(0.6, 0.35, 0.5, "UNSAFE"), (0.4, 0.65, 0.5, "UNSAFE"), (0.7, 0.45, 0.2, "UNSAFE"), (0.6, 0.56, 0.5, "SAFE")],
+)
+def test_a_range_near_even_odds_may_not_be_far_off(said: float, true: float, share: float, decision: str) -> None:
+    result = _beside(said, true, share)(np.random.default_rng(1), 20_000).evaluate()
+    verdict = result.verdict
+    assert verdict.decision == decision
+    assert verdict.on_average == "SAFE"  # a few hundredths of a nat, beside sharp rows that are right
+    if decision == "UNSAFE":
+        assert verdict.where[0].by == "mistakes"
+        assert verdict.where[0].limit < 1.7
+        assert f"{verdict.where[0].limit:.3g} times as many are allowed" in verdict.reason
+        assert result.judge(local_threshold=4.0, max_temperature=10.0).decision == "SAFE"
 
 
 def test_real_predictions_with_a_floor_are_unsafe(shared_data: object) -> None:

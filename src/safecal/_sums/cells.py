@@ -294,6 +294,10 @@ def _require_inside(inside: BoolArray, keys: IndexArray) -> None:
             documents.refuse("must be the sums of rows that lie in this cell")
 
 
+_OF_LIKELIEST = ("n", "weight", "sum_confidence", "sum_correct")
+_LEAST = 2.0**-53  # what a confidence lacks of 1 at least, where it is not certain
+
+
 class Order(NamedTuple):
     """Cells one after the other, the ends of each, and their sums, as `summed` gives them."""
 
@@ -313,6 +317,27 @@ class Order(NamedTuple):
         with np.errstate(invalid="ignore", over="ignore"):
             sums = np.add.reduceat(self.sums, first, axis=0)
         return self._replace(low=self.low[first], high=self.high[last], sums=sums, coarse=self.coarse[first])
+
+    def right_or_wrong(self) -> FloatArray:
+        """Return the sums of all rows, if each had but two outcomes: its likeliest class is right, or wrong.
+
+        A row that is less than half sure says that its likeliest class is wrong: it claims nothing, and has no excess.
+        """
+        n, weight, confidence, correct = (self.sums[:, COLUMN[name]] for name in _OF_LIKELIEST)
+        c = np.clip(confidence / weight, _LEAST, 1.0 - _LEAST)
+        odds, wrong = np.maximum(special.logit(c), 0.0), weight - correct
+        moments = [odds**k * (wrong * c**k + correct * (c - 1.0) ** k) for k in (1, 2, 3)]
+        varentropy = weight * c * (1.0 - c) * odds**2
+        columns = {
+            "n": n,
+            "weight": weight,
+            "sum_excess": moments[0],
+            "sum_excess2_weight2": moments[1],
+            "sum_excess3_weight3": moments[2],
+            "sum_varentropy": varentropy,
+            "sum_third_cumulant_weight3": varentropy * (2.0 * c - 1.0) * odds,
+        }
+        return completed({name: np.array([column.sum()]) for name, column in columns.items()})
 
 
 def order_of_cells(spectrum: Cells | WeightedCells) -> Order:

@@ -1,10 +1,11 @@
 """The decision: one rule on average and in every place that can be seen, and one for several looks at the same rows.
 
-In nats a rare mistake costs little: "one in a million" that happens once in a hundred loses about a tenth of a nat.
-And of several classes, faults cancel inside a row: the likeliest class is said too often, and the tail as well. So two
-more things are looked at, where nothing else is shown: the mistakes of each range, and how often the likeliest class is
-right. They have a fiftieth of the error that the level leaves, on top of the others. A rare class is never the
-likeliest, so mistakes do not show it: classes that happen far more often than announced are looked for by themselves.
+In nats a rare mistake costs little: "one in a million" that happens once in a hundred loses about a tenth of a nat. So
+do mistakes near even odds: 60 % that happen in 35 %. And of several classes, faults cancel inside a row: the likeliest
+class is said too often, and the tail as well. So two more things are looked at, where nothing else is shown: the
+mistakes of each range, and how often the likeliest class is right. They have a fiftieth of the error that the level
+leaves, on top of the others. A rare class is never the likeliest, so mistakes do not show it: classes that happen far
+more often than announced are looked for by themselves.
 """
 
 import math
@@ -15,8 +16,7 @@ import numpy as np
 from scipy import special
 
 from .._sums import Tally
-from .._sums.cells import Order
-from .._sums.summary import COLUMN, completed
+from .._sums.summary import COLUMN
 from .._sums.tally_parts import Look, are_ends, decide, tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
 from ..inference import Interval
@@ -38,7 +38,7 @@ __all__ = [
 
 _SAYS_NOTHING = 0.98  # of the largest possible entropy
 _ERROR, _SUSPECTED = 0.02, 0.4  # of what the level leaves to right and wrong: what firm bounds may miss, and weak ones
-_MOST_SURE = 1.0 - 2.0**-53  # the largest confidence below 1
+_COSTLY = 0.25  # of what is allowed in nats in a range: less does not matter, however large its logits are
 _MISTAKES = 2.0  # among sure rows that may still come: those seen say nothing of them
 
 
@@ -233,42 +233,56 @@ def _range_place(r: Range, limit: float) -> Place:
 
 
 def _rare_places(tally: Tally, local: Local, ecd: Interval, limits: Limits) -> list[Place]:
-    """Return the range with far more mistakes than announced, the likeliest class and rare ones, if beyond limits."""
+    """Return the likeliest class, the range with too many mistakes, and rare classes, where they are beyond limits."""
     if tally.summary.weight_impossible > 0.0:
         return []
     firm = tally.clusters is None and not tally.weighted  # else the bounds are those of other rows, and prove nothing
     places = []
     if tally.summary.sum_confidence is not None:
-        places = _of_mistakes(local, limits, firm) + _of_likeliest_class(tally, limits, firm)
+        places = _of_likeliest_class(tally, limits, firm) + _of_mistakes(local, limits, firm)
     return places if tally.class_sums is None else places + _of_frequent_classes(tally, ecd, limits, firm)
 
 
 def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
-    """Return the worst range whose mistakes are beyond the square of the ratio that is allowed on average."""
+    """Return the worst range with more mistakes than a range may have."""
     if local.on not in ("probability", "confidence"):
         return []
-    limit = limits.max_ratio**2
     low, high, said, seen = (local.column(name) for name in ("low", "high", "predicted", "observed"))
-    right, beyond = np.ones(len(local), dtype=bool), 1.0 - seen > limit * (1.0 - said)
+    right = one_sided = np.ones(len(local), dtype=bool)
     if local.on == "probability":  # the likelier outcome is the same for all rows of a range on one side of 1/2
         right = low >= 0.5
-        beyond = (beyond & right) | ((seen > limit * said) & (high <= 0.5))
-    if not beyond.any():
+        one_sided = right | (high <= 0.5)
+    wrong_said, wrong_seen = (np.maximum(np.where(right, 1.0 - x, x), 0.0) for x in (said, seen))
+    allowed = _allowed_ratio(wrong_said, limits)
+    places = np.flatnonzero(one_sided & (wrong_seen > allowed * wrong_said))
+    if not len(places):
         return []
-    places = np.flatnonzero(beyond)
-    n = local.column("n")[places]
-    wrong_said, wrong_seen = (np.where(right, 1.0 - x, x)[places] for x in (said, seen))
-    announced, made = n * np.maximum(wrong_said, 0.0), np.round(n * wrong_seen)
+    n, limit = local.column("n")[places], allowed[places]
+    announced, made = n * wrong_said[places], np.round(n * wrong_seen[places])
     level = 1.0 - limits.level
     bounds, weak = (ratio_bounds(made, made, announced, part * level / len(local))[0] for part in (_ERROR, _SUSPECTED))
-    degree = degree_of(bounds, weak > 1.0, made / announced, np.full(len(places), limit))
-    worst = int(np.lexsort((bounds, degree))[-1])
+    degree = degree_of(bounds, weak > 1.0, made / announced, limit)
+    worst = int(np.lexsort((bounds / limit, degree))[-1])
     if not degree[worst]:
         return []
     (worst_range,) = local.some([int(places[worst])])
     shown, seen_there, announced_there = bool(firm and degree[worst] == 2), made[worst], announced[worst]
-    place = _range_place(worst_range, limit)
+    place = _range_place(worst_range, float(limit[worst]))
     return [replace(place, shown=shown, by="mistakes", seen=float(seen_there), announced=float(announced_there))]
+
+
+def _allowed_ratio(wrong: FloatArray, limits: Limits) -> FloatArray:
+    """Return how many times as many mistakes as announced a range may have, by the share that it announces.
+
+    It is the square of what the average may have. Near even odds that is more than all rows: there it is as many as
+    logits make that are too large by the square of what the average may be, if they cost enough nats to matter.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log1p(-wrong) - np.log(wrong)
+        too_large = special.expit(-odds / limits.max_temperature**2)
+        costly = wrong + _COSTLY * limits.local_threshold / odds
+        near_even = np.where(odds > 0.0, np.maximum(too_large, costly) / wrong, np.inf)
+    return np.fmin(near_even, limits.max_ratio**2)
 
 
 def _of_likeliest_class(tally: Tally, limits: Limits, firm: bool) -> list[Place]:
@@ -279,7 +293,7 @@ def _of_likeliest_class(tally: Tally, limits: Limits, firm: bool) -> list[Place]
     if order is None:
         return []
     level = 1.0 - limits.level
-    sums = _two_outcomes(order)
+    sums = order.right_or_wrong()
     (value,) = sums[:, COLUMN["sum_excess"]] / sums[:, COLUMN["weight"]]
     if not value > limits.threshold:
         return []
@@ -293,29 +307,6 @@ def _of_likeliest_class(tally: Tally, limits: Limits, firm: bool) -> list[Place]
         limit=limits.threshold, n=s.n, share=1.0, predicted=s.mean_confidence, observed=s.accuracy, ecd=ecd,
         seen=math.nan, announced=math.nan, on="confidence", low=first, high=last,
     )]  # fmt: skip
-
-
-def _two_outcomes(order: Order) -> FloatArray:
-    """Return the sums of all rows, if each had but two outcomes: its likeliest class is right, or wrong.
-
-    A row that is less than half sure says that its likeliest class is wrong: it claims nothing, and has no excess.
-    """
-    weight, confidence, correct = (order.sums[:, COLUMN[name]] for name in ("weight", "sum_confidence", "sum_correct"))
-    c = np.clip(confidence / weight, 2.0**-53, _MOST_SURE)
-    odds = np.maximum(special.logit(c), 0.0)
-    wrong = weight - correct
-    moments = [odds**k * (wrong * c**k + correct * (c - 1.0) ** k) for k in (1, 2, 3)]
-    variance = c * (1.0 - c) * odds**2
-    columns = {
-        "n": order.sums[:, COLUMN["n"]],
-        "weight": weight,
-        "sum_excess": moments[0],
-        "sum_excess2_weight2": moments[1],
-        "sum_excess3_weight3": moments[2],
-        "sum_varentropy": weight * variance,
-        "sum_third_cumulant_weight3": weight * variance * (2.0 * c - 1.0) * odds,
-    }
-    return completed({name: np.array([column.sum()]) for name, column in columns.items()})
 
 
 def _of_frequent_classes(tally: Tally, ecd: Interval, limits: Limits, firm: bool) -> list[Place]:

@@ -137,7 +137,7 @@ class Place:
     @property
     def _bound(self) -> str:
         if self.by == "mistakes":
-            return f"{self.limit:g} times as many are allowed"
+            return f"{self.limit:.3g} times as many are allowed"
         if self.temperature is not None:
             return self._factor(self.temperature)
         if self.type == "direction":
