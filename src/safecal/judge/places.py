@@ -111,7 +111,7 @@ class Place:
         if self.type == "direction":
             are = "are" if self.shown else "may be"
             return f"along {self.label} its errors {are} {spread_times(self.ecd.value):.3g} times as large as it says"
-        if self.by == "mistakes":
+        if self.by == "mistakes" and not self._in_shares:
             place = f"in {self.label}"
             if self.type == "range":
                 place = f"where it {'is ' if self.on == 'confidence' else ''}{_stated(self.on, self.low, self.high)}"
@@ -135,9 +135,15 @@ class Place:
         return f"where it is {stated}{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
 
     @property
+    def _in_shares(self) -> bool:
+        """Whether a range announces so many mistakes that shares tell more than counts."""
+        return self.type == "range" and self.announced >= 0.1 * self.n
+
+    @property
     def _bound(self) -> str:
         if self.by == "mistakes":
-            return f"{self.limit:.3g} times as many are allowed"
+            counts = f"{self.seen:.0f} mistakes for {self.announced:.0f} announced, " if self._in_shares else ""
+            return f"{counts}{self.limit:.3g} times as many are allowed"
         if self.temperature is not None:
             return self._factor(self.temperature)
         if self.type == "direction":
@@ -279,7 +285,7 @@ def _place_cells(place: Place, weight: float) -> list[str]:
         says, happens = f"{100.0 * place.predicted:.3g} %", f"{100.0 * place.observed:.3g} %"
     if place.by == "mistakes":
         ratio = place.seen / place.announced if place.announced > 0.0 else math.inf
-        at_least, allowed = f"{ratio:.3g} times", f"{place.limit:g} times"
+        at_least, allowed = f"{ratio:.3g} times", f"{place.limit:.3g} times"
     elif place.temperature is not None:
         at_least, allowed = f"T {place.temperature.low:.3g}", f"T {place.limit:g}"
     else:
