@@ -279,7 +279,7 @@ class SideBySide:
     <BLANKLINE>
                                                a, 95 %                       b, 95 %
     --------------------------------------------------------------------------------
-    verdict                                       SAFE                  UNDETERMINED
+    verdict                                       SAFE                        UNSAFE
     rows                                           200                           200
     ECD                   -0.2341 (-0.2406 to -0.2268)  -0.1327 (-0.1692 to -0.0776)
     temperature              0.0000 (0.0000 to 0.1575)     0.5719 (0.4536 to 0.7409)
