@@ -204,6 +204,15 @@ def test_one_column_a_class_with_words_as_labels(kind: str, prefix: str, tmp_pat
         assert safecal("evaluate", tmp_path / f"rows.{kind}", "--y", "kind", "--prob", "p_*", "--json").out == said.out
 
 
+def test_what_was_recalibrated_is_found_beside_what_it_was_made_of(tmp_path: Path, safecal: Safecal) -> None:
+    frame = pl.DataFrame({f"p_{c}": PROBS[:, k] for k, c in enumerate(CLASSES)} | {"label": np.array(CLASSES)[KIND]})
+    better = tmp_path / "better.csv"
+    assert safecal("recalibrate", _write(tmp_path, "csv", frame), "--prob", "p_*", "--out", better).status == 0
+    hint = safecal("evaluate", better).err.rpartition("Hint: ")[2]
+    assert hint == f"safecal evaluate {better} --y label --prob 'calibrated_*'\n"
+    assert safecal("evaluate", better, "--y", "label", "--prob", "calibrated_*").status == 0
+
+
 def test_classes_named_one_by_one(tmp_path: Path, safecal: Safecal) -> None:
     frame = pl.DataFrame({"a": PROBS[:, 0], "b": PROBS[:, 1], "c": PROBS[:, 2], "kind": np.array(CLASSES)[KIND]})
     path = _write(tmp_path, "csv", frame)

@@ -26,6 +26,7 @@ _PROBABILITIES = (
 )  # fmt: skip
 _SCORES = ("score", "scores", "confidence", "risk")  # probabilities or log-odds: the name does not tell
 _LOGITS = ("logit", "logits", "log_odds", "logodds")
+_PREDICTED = tuple(f"{word}_" for word in (*_PROBABILITIES, *_LOGITS))  # how columns of predictions begin
 _MEANS = ("mean", "mu", "y_mean", "pred_mean")
 _SPREADS = {"std": ("std", "sd", "sigma", "stddev", "y_std", "pred_std"), "var": ("var", "variance")}
 _NUMBERED = re.compile(r"(.*?)_?([0-9]+)")
@@ -267,7 +268,7 @@ def class_pattern(available: Sequence[str]) -> str | None:
     >>> class_pattern(["label", "p_cat", "p_dog", "p_eel"])
     'p_*'
     """
-    for word in (*_PROBABILITIES, *_LOGITS):
+    for word in (*reversed(_PROBABILITIES), *_LOGITS):  # what was recalibrated, before what it was made of
         starts = Counter(name[: len(word) + 1] for name in available if name.lower().startswith(f"{word}_"))
         pattern = next((f"{start}*" for start, count in starts.items() if count > 1), None)
         if pattern is not None:
@@ -292,7 +293,8 @@ def label_pairs(available: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, .
             labels += [name[: -len(w) - 1] for w in words if name.lower().endswith(f"_{w}")]
             expected = [candidate for s in labels if s for candidate in (*(f"{o}_{s}" for o in _OUTCOMES), s)]
             expected += [f"{s}_{o}" for s in labels if s for o in _OUTCOMES]
-            outcome = next((candidate for candidate in expected if candidate in available and candidate != name), None)
+            there = (candidate for candidate in expected if candidate in available and candidate != name)
+            outcome = next((candidate for candidate in there if not candidate.lower().startswith(_PREDICTED)), None)
             if outcome is not None:
                 pairs[form].append((outcome, name))
     given_forms = [form for form in pairs if pairs[form]]
