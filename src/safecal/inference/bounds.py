@@ -36,7 +36,7 @@ from .sum_bounds import clustered_interval, clustered_ratios
 
 __all__ = [
     "Bounds", "Mistakes", "clusters_needed", "doubt_of_outcomes", "heaviest_weight", "inverse", "law_of",
-    "mistakes_text", "ratio_bounds", "temperature_gain",
+    "mistakes_text", "ratio_at_least", "ratio_bounds", "temperature_gain",
 ]  # fmt: skip
 
 _DRAWN, _POINTS = 2.0**-6, 30  # the smallest beta, or inverse of the largest, in a picture; points of one side
@@ -357,6 +357,12 @@ def ratio_bounds(
         more, spread = seen + heaviest, square + heaviest * heaviest
         high = special.gammainccinv(more * more / spread, alpha) * spread / more
         return np.where(seen > 0.0, low / announced, 0.0), high / announced  # infinite where none was announced
+
+
+def ratio_at_least(seen: FloatArray, announced: FloatArray, alpha: float) -> FloatArray:
+    """Return the lower bounds of `ratio_bounds` alone, without weights."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(seen > 0.0, special.gammaincinv(seen, alpha) / announced, 0.0)
 
 
 def _squared_and_largest_weight(tally: Tally, seen: float) -> tuple[float, float]:

@@ -188,38 +188,47 @@ def cuts(order: Order, total: float, min_share: float) -> IndexArray:
     before, rows = np.zeros((2, cells + 1))
     np.cumsum(order.sums[:, COLUMN["weight"]], out=before[1:])
     np.cumsum(order.sums[:, COLUMN["n"]], out=rows[1:])
-    pairs = _PAIRS.get(order.on, _PAIRS["spread"])
+    pairs, may_be_few = _PAIRS.get(order.on, _PAIRS["spread"])
     ends = _nearest(before, before[-1] * _FRACTIONS)[pairs]
     if is_class:
-        ends = np.concatenate([ends, [[0, cells]]])
+        ends, may_be_few = np.concatenate([ends, [[0, cells]]]), np.append(may_be_few, True)
     elif order.on in ("probability", "confidence") and 2 < cells <= _VALUES and rows[-1] >= _ROWS * cells:
         ends = np.concatenate([ends, np.arange(cells)[:, None] + [0, 1]])
+        may_be_few = np.append(may_be_few, np.ones(cells, dtype=bool))
     first, last = ends.T
     inside, least = before[last] - before[first], min_share * total * (1.0 - 1e-9)
     enough = inside >= least
-    enough[_WIDE:] |= (inside[_WIDE:] >= _SMALL * least) & (rows[last] - rows[first] >= _ROWS)[_WIDE:]
+    enough |= may_be_few & (inside >= _SMALL * least) & (rows[last] - rows[first] >= _ROWS)
     enough &= inside > 0.0
     if not is_class:
         enough &= last - first < cells  # not all there is
-    _, places = np.unique((first * (cells + 1) + last)[enough], return_index=True)
-    places.sort()
-    return np.asarray(ends[enough][places])
+    ends, numbers = ends[enough], (first * (cells + 1) + last)[enough]
+    ordered = np.sort(numbers)
+    if (ordered[1:] == ordered[:-1]).any():  # where cells hold many rows, several shares end at the same one
+        ends = ends[np.sort(np.unique(numbers, return_index=True)[1])]
+    return np.asarray(ends)
 
 
 #: Shares of the rows between which ranges lie: thirty-seconds for halves to sixteenths, and the ends of the surest.
-_THIRTY_SECONDS, _SUREST = np.arange(33) / 32, 0.5 ** np.arange(1, 16)
-_FRACTIONS = np.concatenate([_THIRTY_SECONDS, _SUREST, 1.0 - _SUREST])
+_FRACTIONS = np.concatenate([np.arange(33) / 32, surest := 0.5 ** np.arange(5, 16), 1.0 - surest])
 _DYADIC = [
     pair for step in (16, 8, 4, 2) for shift in (0, step // 2) for pair in pairwise(range(shift, 33, step))
 ]  # fmt: skip
-_LOW = [(0, k) for k in range(33, 33 + len(_SUREST))]
-_HIGH = [(k, 32) for k in range(33 + len(_SUREST), len(_FRACTIONS))]
-_WIDE = len(_DYADIC)  # ranges before this one hold the least share
-#: Which of the shares each range lies between: a probability is sure at either end, a confidence where it is high.
+_LOW = [(0, k) for k in range(33, 33 + len(surest))]
+_HIGH = [(k, 32) for k in range(33 + len(surest), len(_FRACTIONS))]
+
+
+def _pairs(surest_ends: list[tuple[int, int]], sure: tuple[int, ...]) -> tuple[IndexArray, BoolArray]:
+    """Return which of the shares each range lies between, and whether it may hold few rows: at a sure end, 0 or 32."""
+    pairs = np.array(_DYADIC + surest_ends)
+    return pairs, np.asarray(((pairs == [0, 32]) & [0 in sure, 32 in sure]).any(axis=1))
+
+
+#: A probability is sure at either end, a confidence where it is high, and a state where its spread is small.
 _PAIRS = {
-    "probability": np.array(_DYADIC + _LOW + _HIGH),
-    "confidence": np.array(_DYADIC + _HIGH),
-    "spread": np.array(_DYADIC + _LOW),
+    "probability": _pairs(_LOW + _HIGH, (0, 32)),
+    "confidence": _pairs(_HIGH, (32,)),
+    "spread": _pairs(_LOW, (0,)),
 }
 
 

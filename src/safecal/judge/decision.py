@@ -20,7 +20,7 @@ from .._sums.summary import COLUMN
 from .._sums.tally_parts import Look, are_ends, decide, tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
 from ..inference import Interval
-from ..inference.bounds import Mistakes, ratio_bounds
+from ..inference.bounds import Mistakes, ratio_at_least
 from ..inference.directions import judged_directions, shows_directions
 from ..inference.local import Local, Range
 from ..inference.shifts import frequent_classes
@@ -259,9 +259,12 @@ def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
         return []
     n, limit = local.column("n")[places], allowed[places]
     announced, made = n * wrong_said[places], np.round(n * wrong_seen[places])
-    level = 1.0 - limits.level
-    bounds, weak = (ratio_bounds(made, made, announced, part * level / len(local))[0] for part in (_ERROR, _SUSPECTED))
-    degree = degree_of(bounds, weak > 1.0, made / announced, limit)
+    error = (1.0 - limits.level) / len(local)
+    suspected = ratio_at_least(made, announced, _SUSPECTED * error) > 1.0
+    if not suspected.any():
+        return []
+    bounds = ratio_at_least(made, announced, _ERROR * error)
+    degree = degree_of(bounds, suspected, made / announced, limit)
     worst = int(np.lexsort((bounds / limit, degree))[-1])
     if not degree[worst]:
         return []
