@@ -602,6 +602,16 @@ def test_the_states_are_of_constant_size(classes: int) -> None:
     assert metric.full_state_update is False
 
 
+def test_the_page_tells_how_large_the_states_are() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "torchmetrics.md").read_text(encoding="utf-8")
+    for classes, words in ((2, "two\n  classes"), (10, "10"), (128, "128"), (1000, "more")):
+        metric: Any = (
+            BinaryCalibration(from_logits=True) if classes == 2 else MulticlassCalibration(classes, from_logits=True)
+        )
+        size = sum(getattr(metric, name).nbytes for name in metric.metric_state)
+        assert f"{size / 1000:.0f} kB for {words}" in page
+
+
 def test_blocks_of_rows_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     from safecal.compat.torchmetrics import state as states
 
