@@ -154,7 +154,9 @@ class ReliabilityByKey(ABC):
     def _reliability(self) -> FloatArray:
         if np.isnan(self.column("sum_predicted")).any():
             raise UnavailableError("ECE and ESCE compare probabilities of classes; these predictions have none.")
-        return np.nan_to_num(self.gaps * self.weights)
+        predicted, observed = ("sum_confidence", "sum_correct") if self.top_label else ("sum_predicted", "sum_observed")
+        weight = float(self.column("weight").sum()) or 1.0  # without any, nothing was summed
+        return (self.column(observed) - self.column(predicted)) / weight
 
     def overconfident(self) -> BoolArray:
         """Tell for each key whether the gap lies on the over-confident side.
