@@ -155,7 +155,12 @@ def test_multiclass_rows_are_those_of_numpy(dtype: Any, classes: int, from_logit
     preds, target = multiclass(1500, classes, from_logits, 2, dtype)
     metric = MulticlassCalibration(classes, from_logits=from_logits).to(device)
     metric.update(preds.to(device), target.to(device))
-    assert_same(metric, tallied(preds, target, from_logits))
+    wanted = tallied(preds, target, from_logits)
+    if device == "cuda" and from_logits and dtype == torch.float32:  # summed in float32, row by row
+        assert_same_summary(metric.summary(), wanted.summary, rows_scale=1e-5)
+        np.testing.assert_array_equal(metric.table().n, wanted.bins.n)
+    else:
+        assert_same(metric, wanted)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
