@@ -417,7 +417,7 @@ CASES: list[Case] = [
         RangeError,
         (
             "`logits` must have a finite value in each row; got -inf at row 1, column 0 (1 of 2 rows).\n\n"
-            "Hint: a row of nothing but -inf gives no class a probability."
+            "Hint: a row of only -inf gives no class a probability."
         ),
     ),
     # labels

@@ -320,7 +320,7 @@ def test_the_positive_label_may_be_late_and_the_other_stays_the_same(tmp_path: P
 GARBAGE = {
     "word": ("csv", "y,p\n1,0.5\n0,high\n", [1], "`p` must be a number; got 'high'."),
     "range": ("csv", "y,p\n1,1.5\n0,0.5\n", [0], "`p` must lie in [0, 1]; got 1.5."),
-    "missing": ("csv", "y,p\n1,0.5\n,0.5\n1,\n", [1, 2], "must not hold missing values; got none."),
+    "missing": ("csv", "y,p\n1,0.5\n,0.5\n1,\n", [1, 2], "must not hold missing values; got nothing."),
     "label": ("csv", "y,p\n1,0.5\n7,0.5\n0,0.5\n", [1], "`y`"),
     "long row": ("csv", "y,p\n1,0.5\n1,0.5,9\n", [1], "cannot be read"),
     "not utf-8": ("csv", "y,p\n1,0.5\n1,\udcff\n", [1], ""),

@@ -131,8 +131,9 @@ class Place:
         stated, cases = _stated(self.on, self.low, self.high), _in_percent(self.observed)
         if self.on == "probability":
             return f"where it {stated}, it happens in {cases} of the cases"
-        of_class = self.name.partition(", ")[2]
-        return f"where it is {stated}{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
+        of_class = self.name.partition(", ")[2].removesuffix(" predicted")
+        predicts = f"predicts {of_class} and " if of_class else ""
+        return f"where it {predicts}is {stated}, it is right in {cases} of the cases"
 
     @property
     def _in_shares(self) -> bool:

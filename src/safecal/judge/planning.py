@@ -58,7 +58,7 @@ class RowsNeeded:
     >>> z = rng.normal(0, 2, 200)
     >>> example = safecal.bernoulli(rng.random(200) < 1 / (1 + np.exp(-z)), logits=z)
     >>> print(safecal.rows_needed(example))
-    On average: 270 rows, to call it SAFE if it is calibrated. The example has 200.
+    On average: 270 rows, to call it SAFE if it is calibrated. The sample has 200.
     In places: 14000 rows, to find a range that is over-confident by twice its limit.
     Each with a probability of 80 %.
     """
@@ -70,7 +70,7 @@ class RowsNeeded:
 
     def __str__(self) -> str:
         average = "no number of rows is enough" if self.on_average is None else f"{self.on_average} rows"
-        text = f"On average: {average}, to call it SAFE if it is calibrated. The example has {self.n}.\n"
+        text = f"On average: {average}, to call it SAFE if it is calibrated. The sample has {self.n}.\n"
         if self.in_places is not None:
             text += f"In places: {self.in_places} rows, to find a range that is over-confident by twice its limit.\n"
         return f"{text}{'With' if self.in_places is None else 'Each with'} a probability of {100.0 * self.power:g} %."

@@ -282,9 +282,9 @@ class Beta(_OfTwoClasses[Fitted[BetaCurve]]):
     def sentence_(self) -> str:
         """What the map does, in a sentence."""
         middle = float(self.fit_.step.of(np.zeros(1))[0])
-        middle_words = f"even odds become {special.expit(middle):.2g}"
+        middle_words = f"one half becomes {special.expit(middle):.2g}"
         return sentence_of(
-            f"small log-odds are multiplied by {self.a_:.2g} and large ones by {self.b_:.2g}", middle_words
+            f"log-odds far below 0 are multiplied by {self.a_:.2g} and those far above by {self.b_:.2g}", middle_words
         )
 
     def _numbers(self) -> str:

@@ -319,7 +319,7 @@ def _lines(content: str, name: str) -> Iterator[Any]:
         try:
             yield json.loads(line)
         except ValueError as error:
-            raise FileError(f"line {number} of {name!r} is no JSON: {error}.") from error
+            raise FileError(f"line {number} of {name!r} is not JSON: {error}.") from error
 
 
 def _windows(document: int, length: int, size: int, stride: int) -> Iterator[_Window]:

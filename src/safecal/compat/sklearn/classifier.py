@@ -214,7 +214,7 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         number = {name: k for k, name in enumerate(classes.tolist())}
         happened = np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.intp)
         if (happened < 0).any():
-            raise ValueError(f"the estimator knows no class {show(labels[happened.argmin()])}.")
+            raise ValueError(f"the estimator does not know the class {show(labels[happened.argmin()])}.")
         return classes, happened
 
     def _held_out(
