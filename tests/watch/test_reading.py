@@ -270,7 +270,7 @@ def test_windows_by_column_and_by_day(tmp_path: Path) -> None:
     points = watch.store.history().points
     assert [(p.window, p.summary.n) for p in points] == [("feb", 2), ("jan", 1)]
     assert watch.take("y,p,day\n1,0.5,\n", "b") is None
-    assert "`day` must name a window; got none at row 0" in watch.messages[0]
+    assert "`day` must name a window; got nothing at row 0" in watch.messages[0]
     (tmp_path / "other").mkdir()
     watch = Watch(tmp_path / "other")
     watch.take("y,p\n1,0.5\n")

@@ -199,7 +199,7 @@ class NodeTable:
         return self.plus(other, union(self.keys, other.keys))
 
     def plus(self, other: Self, together: Together) -> Self:
-        """Add a table of which it is known where its keys are among those of both."""
+        """Add a table, given where its keys stand among those of both."""
         return type(self)(together[0], added(self.sums, other.sums, together), self.classes)
 
     def __eq__(self, other: object) -> bool:

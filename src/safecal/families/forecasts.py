@@ -213,7 +213,7 @@ def quantiles(y_true: ArrayLike, values: ArrayLike, *, levels: Sequence[float] |
     Outcomes fall into classes: below the first quantile, between two of them, above the last. Their probabilities are
     the differences of the levels. A forecast that is too narrow has too many outcomes in the outer classes, which have
     to be the less likely ones to show it: classes of equal probability are blind. Where levels make such classes, as
-    those at 10, 20, ... 90 % do, some quantiles are passed over, so that each class is likelier than the one outside of
+    those at 10, 20, ... 90 % do, some quantiles are not used, so that each class is likelier than the one outside of
     it; the verdict says which were used. How far beyond the outermost quantiles an outcome lies is not seen.
 
     Parameters

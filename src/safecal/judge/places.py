@@ -33,9 +33,9 @@ class Place:
     shown : bool
         True: over-confident beyond the limit, by bounds that hold together. False: suspected, because the estimate is
         beyond the limit, and either a less firm lower bound is above 0, or the calibration of ranges differs; more rows
-        would tell.
+        would decide.
     by : {"ecd", "temperature", "mistakes"}
-        What is beyond its limit; the first, where several are.
+        What is beyond its limit; the first one, if there are several.
     limit : float
         That limit: in nats, or as a factor.
     n : int

@@ -68,7 +68,7 @@ class LanguageModelRun:
     pieces : mapping of int to str
         The text of each token.
     special : frozenset of int
-        Tokens that are no text.
+        Tokens that are not text.
     fields : sequence of mapping
         What is known of each text.
     classes : int
