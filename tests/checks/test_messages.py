@@ -472,7 +472,7 @@ CASES: list[Case] = [
         LabelError,
         (
             "`pos_label` must be one of the labels in `y_true`; got 'A', which never occurs.\n\n"
-            "Hint: the labels that occur: 'a', 'b'. If yours merely never happened, pass `y_true == 'A'` as outcomes, "
+            "Hint: the labels that occur: 'a', 'b'. If yours never happened here, pass `y_true == 'A'` as outcomes, "
             "without `pos_label`."
         ),
     ),

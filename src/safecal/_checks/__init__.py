@@ -47,7 +47,7 @@ PYTHON = {
     "positive": "say which outcome is the positive one with `pos_label=`.",
     "a tie": "a tie or a share is not an outcome: drop those rows first.",
     "never occurs": "the labels that occur: {shown}.",
-    "never happened": "the labels that occur: {shown}. If yours merely never happened, pass `y_true == {label}` as"
+    "never happened": "the labels that occur: {shown}. If yours never happened here, pass `y_true == {label}` as"
     " outcomes, without `pos_label`.",
     "a column a class": "for more than two classes pass `y_prob` with one column for each class.",
     "name the classes": "name the columns of `{name}` in their order, for example `labels={names}`.",

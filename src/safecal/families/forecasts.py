@@ -163,7 +163,7 @@ def intervals(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, level: A
     """Check forecasts that are intervals, each stated to hold the outcome with a probability.
 
     An outcome lies inside or outside, ends included: two outcomes of probability ``level`` and ``1 - level``. Intervals
-    that hold too seldom are over-confident. Those of 50 % are blind: inside and outside are equally likely, so that
+    that hold too rarely are over-confident. Those of 50 % are blind: inside and outside are equally likely, so that
     neither is a surprise, and the verdict is never SAFE. How far outside an outcome lies is not seen. Narrow and wide
     intervals are judged apart, too.
 

@@ -163,11 +163,11 @@ class Monitor(MonitorState):
     def _split(self, predictions: Predictions, by: By) -> list[tuple[Hashable, IndexArray]]:
         name, keys, codes = group_codes(by, predictions.n, predictions.outcome)
         if None in keys:  # which stands for all rows
-            missing = codes == keys.index(None)
-            name = name if isinstance(by, Mapping) else "by"
+            missing, rule = codes == keys.index(None), "must not hold missing values"
             raise fail(
-                MissingValueError, name, "must not hold missing values", got="nothing", place=f"row {int(missing.argmax())}",
-                count=(int(missing.sum()), predictions.n), hint='name such rows, for example "unknown".',
+                MissingValueError, name if isinstance(by, Mapping) else "by", rule, got="nothing",
+                place=f"row {int(missing.argmax())}", count=(int(missing.sum()), predictions.n),
+                hint='name such rows, for example "unknown".',
             )  # fmt: skip
         if (count := len(self._groups.keys() | set(keys))) > MAX_GROUPS:
             raise fail(ShapeError, "by", f"must have at most {MAX_GROUPS} different values", got=f"{count}")

@@ -148,7 +148,7 @@ def _unsafe_meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         single = verdict.n_impossible == 1
         text = f"{rows_text(verdict.n_impossible)} had an outcome that the model had called impossible, "
         text += f"and {'that is' if single else 'each is'} an infinite surprise: "
-        text += "no number of good predictions outweighs it."
+        text += "no number of good predictions makes up for it."
         if not math.isnan(ecd := evaluation.summary.ecd_possible):
             return [text, f"Without {'it' if single else 'them'}, ECD is {metric_text(ecd)} nat."]
         return [text]
