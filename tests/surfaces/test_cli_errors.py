@@ -38,7 +38,7 @@ def _cut_parquet(folder: Path) -> Path:
 CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     "missing file": (lambda f: f / "none.csv", [], "none.csv does not exist"),
     "missing file beside others": (
-        lambda f: (_file(f, ROWS, "pred.csv"), f / "none.csv")[1], [], "Hint: files there: pred.csv."
+        lambda f: (_file(f, ROWS, "pred.csv"), f / "none.csv")[1], [], "Hint: files in that folder: pred.csv."
     ),
     "folder": (lambda f: f, [], "is a folder, not a file"),
     "empty file": (lambda f: _file(f, ""), [], "rows.csv is empty"),

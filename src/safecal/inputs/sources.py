@@ -269,7 +269,7 @@ def must_be_a_file(path: str) -> None:
     if not os.path.exists(path):
         folder = Path(path).parent
         nearby = sorted(p.name for p in folder.glob("*") if p.suffix in _SUFFIXES)[:5] if folder.is_dir() else []
-        hint = f"\n\nHint: files there: {', '.join(nearby)}." if nearby else ""
+        hint = f"\n\nHint: files in that folder: {', '.join(nearby)}." if nearby else ""
         raise FileError(f"{path} does not exist.{hint}")
 
 
