@@ -54,7 +54,7 @@ QUESTIONS: dict[str, tuple[str, str, str]] = {
     "logits": ("logits", "Are logits taken?", r"logit"),
     "states": ("states", "Are covariances of several dimensions judged?", r"nees|mahalanobis|multivariate|\(cov"),
     "stream": ("batches", "Do rows come in batches, and what is kept of them?", r"\.update\b|partial_fit|\.merge"),
-    "fix": ("recalibrates", "Is there something that mends it?", r"recalib|platt|temperature|isotonic|calibrator"),
+    "fix": ("recalibrates", "Is there something that corrects it?", r"recalib|platt|temperature|isotonic|calibrator"),
 }
 
 # Names that look like an answer and are none, and why.

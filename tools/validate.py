@@ -214,8 +214,8 @@ def equality_table(results: Sequence[Counts]) -> str:
         lines.append([f"{r['a']:g}", f"{r['b']:g}", r["n"], *pairs])
     text = (
         "Each pair is the percentage of samples in which `compare` tells two models apart, at 5 % / at 1 %, that are "
-        "equal in expectation: one says a in every row, the other b, and outcomes are as probable as makes their NLL, "
-        "or their Brier score, the same. It should be 5 / 1 or less; bold is more. The rates are exact: every "
+        "equal in expectation: one says a in every row, the other b, and outcomes have the probability at which their "
+        "NLL, or their Brier score, is the same. It should be 5 / 1 or less; bold is more. The rates are exact: every "
         "number of mistakes is tried, and counted by its probability. Made by `make validate`."
     )
     return f"{text}\n\n{table(['a', 'b', 'n', *COMPARED], lines)}"

@@ -56,7 +56,7 @@ def version(library: str = "safecal") -> str:
 
 
 def show_versions() -> None:
-    """Print the versions of Python, of the system, of the libraries safecal works with, and which kernel is at work.
+    """Print the versions of Python, of the system, of the libraries safecal works with, and which kernel is used.
 
     Examples
     --------

@@ -111,7 +111,7 @@ class NormalisationError(InputError):
 
 
 class LabelError(InputError):
-    """A label is not an outcome the prediction speaks of."""
+    """A label is not one of the outcomes that the prediction is about."""
 
 
 class WeightError(InputError):

@@ -90,8 +90,8 @@ def nll(
 ) -> float:
     """Negative log-likelihood a row: the mean surprisal, ``mean(-log p(outcome))``, in nats.
 
-    Smaller is better; 0 is certainty that was always right. A proper score: it rewards both calibration and sharpness.
-    Unlike most implementations it never clips, so it is ``+inf`` when an outcome of probability 0 happened.
+    Smaller is better; 0 means always certain, and always right. A proper score: it rewards both calibration and
+    sharpness. Unlike most implementations it never clips, so it is ``+inf`` when an outcome of probability 0 happened.
 
     Parameters
     ----------

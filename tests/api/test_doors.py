@@ -168,11 +168,11 @@ def test_a_misspelled_option_names_the_door_and_the_nearest_option(door: str) ->
     call, wrong, right = MISSPELLED[door]
     with pytest.raises(TypeError) as caught:
         call(**{wrong: None})
-    assert str(caught.value) == f"`{wrong}` is no argument of `{door}`.\n\nHint: did you mean `{right}`?"
+    assert str(caught.value) == f"`{wrong}` is not an argument of `{door}`.\n\nHint: did you mean `{right}`?"
 
 
 def test_an_option_like_no_other_lists_them_all() -> None:
-    with pytest.raises(TypeError, match=r"`zzz` is no argument of `Predictions\.tally`\.\n\nHint: it takes `bin_on`, "):
+    with pytest.raises(TypeError, match=r"`zzz` is not an argument of `Predictions\.tally`\.\n\nHint: it takes `bin_"):
         PREDICTIONS.tally(zzz=1)  # type: ignore[call-arg]
 
 

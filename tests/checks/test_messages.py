@@ -417,7 +417,7 @@ CASES: list[Case] = [
         RangeError,
         (
             "`logits` must have a finite value in each row; got -inf at row 1, column 0 (1 of 2 rows).\n\n"
-            "Hint: a row of nothing but -inf gives no class a probability."
+            "Hint: a row of only -inf gives no class a probability."
         ),
     ),
     # labels
@@ -472,7 +472,7 @@ CASES: list[Case] = [
         LabelError,
         (
             "`pos_label` must be one of the labels in `y_true`; got 'A', which never occurs.\n\n"
-            "Hint: the labels that occur: 'a', 'b'. If yours merely never happened, pass `y_true == 'A'` as outcomes, "
+            "Hint: the labels that occur: 'a', 'b'. If yours never happened here, pass `y_true == 'A'` as outcomes, "
             "without `pos_label`."
         ),
     ),

@@ -39,6 +39,6 @@ def test_columns_that_name_the_classes_in_another_order_are_refused() -> None:
         assert safecal.evaluate(y, turned, labels=["cat", "dog", "eel"]).ecd == pytest.approx(right)
     assert safecal.evaluate(y, y_prob.set_axis(list("abc"), axis=1), labels=["dog", "cat", "eel"]).ecd == right
     two = pd.DataFrame({"p_yes": [0.9, 0.2], "p_no": [0.1, 0.8]})
-    with pytest.raises(LabelError, match=r"turn them round, `y_prob\[\['p_no', 'p_yes'\]\]`"):
+    with pytest.raises(LabelError, match=r"swap them, `y_prob\[\['p_no', 'p_yes'\]\]`"):
         safecal.evaluate([1, 0], two)
     assert safecal.evaluate([1, 0], two[["p_no", "p_yes"]]).ecd == safecal.evaluate([1, 0], two, labels=[1, 0]).ecd

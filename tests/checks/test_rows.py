@@ -136,7 +136,7 @@ def test_a_positive_label_that_never_occurs_is_refused(door: Door) -> None:
         door(["well", "well"], [0.2, 0.7], pos_label="sikc")
     assert str(caught.value) == (
         "`pos_label` must be one of the labels in `y_true`; got 'sikc', which never occurs.\n\n"
-        "Hint: the labels that occur: 'well'. If yours merely never happened, pass `y_true == 'sikc'` as outcomes, "
+        "Hint: the labels that occur: 'well'. If yours never happened here, pass `y_true == 'sikc'` as outcomes, "
         "without `pos_label`."
     )
 

@@ -78,7 +78,7 @@ def test_an_echo_is_given_text_and_what_follows_is_not(rng: np.random.Generator)
     assert read_prompts(answer, vocabulary=V).predictions.n == 9
     for usage in ({"prompt_tokens": 13, "total_tokens": 13}, {"prompt_tokens": 13, "completion_tokens": 0}):
         assert read_prompts(answer | {"usage": usage}, vocabulary=V).predictions.n == 12
-    with pytest.raises(FormError, match="must tell how many tokens were given"):
+    with pytest.raises(FormError, match="must say how many tokens were given"):
         read_prompts({"choices": answer["choices"]}, vocabulary=V)
     alone = {"token_logprobs": [None, -1.0, -2.0], "top_logprobs": [None, {"a": -1.0}, {"b": -2.0}]}
     with pytest.raises(FormError, match="must show other likely tokens"):
@@ -122,5 +122,5 @@ def test_generated_text_and_other_answers_are_refused(tmp_path: Path) -> None:
         read_prompts([{"prompt_logprobs": [None, {"3": {"logprob": -2.0, "rank": 7}}]}], vocabulary=V)
     with pytest.raises(InputError, match="a text of two tokens"):
         read_prompts([{"prompt_logprobs": [None]}], vocabulary=V)
-    with pytest.raises(FileError, match="is no file"):
+    with pytest.raises(FileError, match="is not a file"):
         read_prompts(tmp_path / "none.json", vocabulary=V)

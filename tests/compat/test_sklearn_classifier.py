@@ -106,7 +106,7 @@ def test_a_frozen_classifier_and_one_that_was_fitted_are_left_as_they_are(rng: n
         assert model.n_features_in_ == 6
     only = prefit.fit(X[400:][y[400:] == "yes"], y[400:][y[400:] == "yes"])
     assert only.classes_.tolist() == ["no", "yes"]
-    with pytest.raises(ValueError, match="the estimator knows no class 'maybe'"):
+    with pytest.raises(ValueError, match="the estimator does not know the class 'maybe'"):
         prefit.fit(X[:40], np.where(np.arange(40) == 7, "maybe", "yes"))
     with pytest.raises(TypeError, match="`mood` is for the classifier, which is fitted already"):
         frozen.fit(X, y, mood="good")

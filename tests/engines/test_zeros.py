@@ -148,7 +148,7 @@ def test_every_door_counts_the_same_rows(
     verdict = evaluation.judge(threshold=5.0, max_temperature=1e9)  # so wide that nothing else keeps it from being safe
     assert verdict.decision == ("UNDETERMINED" if case.certain or case.too_sure else "SAFE")
     assert ("a probability of exactly 0" in verdict.reason) == bool(case.certain)
-    too_sure = f"{case.too_sure} of {N} predictions leave other classes no probability that a float can hold"
+    too_sure = f"{case.too_sure} of {N} predictions gives other classes probabilities that are too small for a float"
     assert (too_sure in verdict.reason) == bool(case.too_sure)
 
 

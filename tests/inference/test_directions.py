@@ -107,7 +107,7 @@ def test_too_few_rows_withhold_safe(rng: np.random.Generator) -> None:
     assert verdict.decision == "UNDETERMINED"
     assert not verdict.where[0].shown
     assert "may be" in verdict.reason
-    assert verdict.reason.endswith("More rows would tell.")
+    assert verdict.reason.endswith("More rows would decide.")
 
 
 def test_a_direction_is_not_named_where_all_are_alike(rng: np.random.Generator) -> None:

@@ -97,7 +97,7 @@ def test_every_surface_shows_it(rng: np.random.Generator) -> None:
         assert "of the draws, 0." in shown
         assert "CRPS" in shown
     assert "Where do outcomes fall along axis 2?" in page
-    assert "bars that rise say that it is too narrow" in page
+    assert "bars that rise mean that it is too narrow" in page
     assert DirectionsDisplay.from_evaluation(result).labels == ("axis 0", "axis 1", "axis 2")
     assert TransformDisplay.from_evaluation(result).share[-1] > 1 / 20
     document["forecast"]["axes"][0]["crps"] *= 2

@@ -197,7 +197,7 @@ def test_groups_that_differ_are_not_safe_though_each_is_too_small() -> None:
         assert safecal.evaluate(y, said).verdict.decision == "SAFE"  # nothing tells the sites apart
         verdict = safecal.evaluate(y, said, by=site).verdict
         assert verdict.decision == "UNDETERMINED"
-        assert "Its calibration differs from group to group: more rows would tell where." in verdict.reason
+        assert "Its calibration differs from group to group: more rows would show where." in verdict.reason
         assert "it may be over-confident" in verdict.reason
         assert {place.type for place in verdict.where} == {"group"}
         assert not verdict.shown

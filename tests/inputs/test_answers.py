@@ -273,7 +273,7 @@ HOSTILE: dict[str, tuple[list[Any], str]] = {
     "a truth": ([changed(ROW, 1, shown(t3=True))], "that are numbers, not True"),
     "a null": (
         [changed(ROW, 2, None), OTHER],
-        "must not hold missing values; got none at line 1, token 2 (1 of 6 rows)",
+        "must not hold missing values; got nothing at line 1, token 2 (1 of 6 rows)",
     ),
     "a null number": ([changed(ROW, 1, shown(t3=None, t4=-1.0)), OTHER], "must not hold missing values"),
     "NaN": ([json.dumps(changed(ROW, 1, shown(t3=math.nan, t4=-1.0))), OTHER], "missing values"),
@@ -296,7 +296,7 @@ HOSTILE: dict[str, tuple[list[Any], str]] = {
     "the same answer twice": ([ROW, ROW], "1 of 2 answers of "),
     "what was written, too": (
         [echo([None, {"a": -0.9, "b": -1.0}]) | {"usage": None}],
-        "must tell how many tokens were given",
+        "must say how many tokens were given",
     ),
     "lists of other lengths": ([echo([None])], "as many `token_logprobs`"),
     "a list that is none": ([echo([None, 3])], "must hold the most likely tokens of each place"),
@@ -333,7 +333,7 @@ CHAT: dict[str, tuple[list[Any], str]] = {
         [chat(0, {"A": -0.1}), chat(1, {"A": -0.1}, "C"), chat(2, {"B": -0.1}, "C")],
         "got 'C' at line 2 (2 of 3 rows)",
     ),
-    "no right answer": ([chat(0, {"A": -0.1}), chat(1, {"A": -0.1}, None)], "got none at line 2 (1 of 2 rows)"),
+    "no right answer": ([chat(0, {"A": -0.1}), chat(1, {"A": -0.1}, None)], "got nothing at line 2 (1 of 2 rows)"),
     "no tokens": ([chat(0, {"A": -0.1}), {"answer": "A", "choices": [{"logprobs": {"content": []}}]}], "at line 2"),
     "tokens without a name": (
         [{"answer": "A", "choices": [{"logprobs": {"content": [{"top_logprobs": [{"logprob": -1.0}]}]}}]}],

@@ -259,12 +259,12 @@ def test_files_that_are_no_logs_are_named(tmp_path: Path, capsys: pytest.Capture
     table.write_text("y,p\n1,0.7\n", encoding="ascii")
     path = written(tmp_path, [GOOD])
     assert main(["evaluate", path, str(table)]) == 2
-    assert "p.csv is no log" in capsys.readouterr().err
+    assert "p.csv is not a log" in capsys.readouterr().err
     with pytest.raises(FileError, match="does not exist"):
         read_samples(tmp_path / "none.jsonl")
     with pytest.raises(FileError, match="must name a file"):
         read_samples([])
-    with pytest.raises(FileError, match="is no log"):
+    with pytest.raises(FileError, match="is not a log"):
         read_samples(tmp_path)
 
 

@@ -255,6 +255,6 @@ def test_names_that_say_which_is_which_are_not_matched_by_place(names: tuple[str
     words = ["evaluate", str(tmp_path / "rows.csv"), "--y", "y", "--prob", yes, "--prob", no]
     said = subprocess.run([sys.executable, "-m", "safecal", *words], capture_output=True, text=True)
     assert said.returncode == 2
-    assert f"turn them round, `--prob {no} --prob {yes}`" in " ".join(said.stderr.split())
+    assert f"swap them, `--prob {no} --prob {yes}`" in " ".join(said.stderr.split())
     words += ["--label", "1", "--label", "0", "--json"]
     assert subprocess.run([sys.executable, "-m", "safecal", *words], capture_output=True).returncode == 0

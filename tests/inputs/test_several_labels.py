@@ -85,7 +85,7 @@ def test_a_row_that_is_left_out_takes_its_labels_along(tmp_path: Path, capsys: p
     frame = days(50).with_columns(y_fog=pl.when(pl.int_range(50) == 7).then(None).otherwise(pl.col("y_fog")))
     frame.write_csv(path)
     status, _, err = said(capsys, f"evaluate {path} --by-label")
-    assert (status, "`y_fog` must not hold missing values; got none at row 7" in err) == (2, True)
+    assert (status, "`y_fog` must not hold missing values; got nothing at row 7" in err) == (2, True)
     _, out, _ = said(capsys, f"evaluate {path} --by-label --drop-missing --json")
     assert json.loads(out)["tally"]["summary"]["n"] == 3 * 49
 

@@ -162,7 +162,7 @@ ODD: dict[str, tuple[Callable[[Any, Any], None], type[SafecalError], str]] = {
     "not symmetric": (
         _lopsided, CovarianceError, "must be symmetric; got entries that differ by 0.3 from their mirror at row 2",
     ),
-    "missing": (_unknown, MissingValueError, "`x_n` must not hold missing values; got none at row 3"),
+    "missing": (_unknown, MissingValueError, "`x_n` must not hold missing values; got nothing at row 3"),
     "infinite": (_endless, RangeError, "`x_e x_n x_u` must be finite; got inf at row 1"),
 }  # fmt: skip
 

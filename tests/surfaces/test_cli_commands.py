@@ -114,7 +114,7 @@ def test_compare_writes_a_page_and_a_picture(rows: Path, tmp_path: Path, safecal
 def test_compare_refuses_a_page_that_is_an_input(rows: Path, safecal: Safecal) -> None:
     said = safecal("compare", rows, rows, "--prob", "p", "--report", rows)
     assert said.status == 2
-    assert "must be another file than `a`" in said.err
+    assert "must not be the same file as `a`" in said.err
 
 
 def test_compare_refuses_other_rows(rows: Path, tmp_path: Path, safecal: Safecal) -> None:

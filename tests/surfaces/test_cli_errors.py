@@ -38,7 +38,7 @@ def _cut_parquet(folder: Path) -> Path:
 CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     "missing file": (lambda f: f / "none.csv", [], "none.csv does not exist"),
     "missing file beside others": (
-        lambda f: (_file(f, ROWS, "pred.csv"), f / "none.csv")[1], [], "Hint: files there: pred.csv."
+        lambda f: (_file(f, ROWS, "pred.csv"), f / "none.csv")[1], [], "Hint: files in that folder: pred.csv."
     ),
     "folder": (lambda f: f, [], "is a folder, not a file"),
     "empty file": (lambda f: _file(f, ""), [], "rows.csv is empty"),
@@ -69,7 +69,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     "log-odds": (lambda f: _file(f, "y,p\n1,3.1\n0,-1.5\n"), [], "name the column with `--logits`"),
     "nulls": (
         lambda f: _file(f, "y,p\n1,\n0,0.2\n,0.3\n"), [],
-        "`p` must not hold missing values; got none at row 0, counting from 0 (2 of 3 rows)",
+        "`p` must not hold missing values; got nothing at row 0, counting from 0 (2 of 3 rows)",
     ),
     "NaN": (lambda f: _file(f, "y,p\n1,0.5\n0,NaN\n"), [], "(1 of 2 rows).\n\nHint: `--drop-missing` leaves"),
     "nothing but missing values": (
@@ -134,7 +134,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], Path], list[str], str]] = {
     ),
     "rows without a cluster": (
         lambda f: _file(f, "y,p,c\n1,0.9,1\n0,0.2,\n1,0.3,2\n"), ["--cluster", "c"],
-        "`c` must not hold missing values; got none at row 1, counting from 0 (1 of 3 rows)",
+        "`c` must not hold missing values; got nothing at row 1, counting from 0 (1 of 3 rows)",
     ),
     "one cluster": (lambda f: _file(f, "y,p,c\n1,0.9,1\n0,0.2,1\n"), ["--cluster", "c"], "at least two clusters"),
     "no bins": (lambda f: _file(f, ROWS), ["--bins", "0"], "bins"),

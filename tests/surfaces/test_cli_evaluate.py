@@ -132,7 +132,7 @@ def test_the_gate_looks_at_groups_and_ranges(tmp_path: Path, safecal: Safecal) -
     pl.DataFrame({"y": Y, "z": z, "site": np.where(few, "few", "most")}).write_csv(path)
     said = safecal("evaluate", path, "--logits", "z", "--gate")
     assert said.status == 4  # a range is suspected
-    assert "?  suspected: the estimate is beyond what is allowed, and its lower bound,\n" in said.out
+    assert "?  suspected: the estimate is beyond the limit, but its lower bound, which\n" in said.out
     said = safecal("evaluate", path, "--logits", "z", "--by", "site", "--gate")
     assert said.status == 3
     assert "UNSAFE" in said.out

@@ -147,3 +147,22 @@ def test_a_file_without_polars_gives_the_same_answer(
 
 def test_every_option_can_be_built_at_once() -> None:
     assert build_parser().format_help().startswith("usage: safecal")
+
+
+def test_help_is_as_wide_as_the_terminal(safecal: Safecal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def widest(text: str) -> int:
+        return max(len(line) for line in text.splitlines() if "  safecal " not in line)
+
+    wide = safecal("lm", "--help").out
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    narrow = safecal("lm", "--help").out
+    assert 90 < widest(wide) <= 100
+    assert widest(narrow) <= 59
+    assert narrow.split() == wide.split()
+
+
+def test_a_hint_names_the_column_of_outcomes_wherever_its_name_says_so(tmp_path: Path, safecal: Safecal) -> None:
+    (tmp_path / "rows.csv").write_text("Outcome,confidence\n1,0.9\n0,0.2\n", encoding="ascii")
+    path = tmp_path / "rows.csv"
+    assert f"Hint: safecal evaluate {path} --y Outcome --prob confidence\n" in safecal("evaluate", path).err

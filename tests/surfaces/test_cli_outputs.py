@@ -199,16 +199,16 @@ def test_two_outputs_that_are_one_file_are_refused(
     before = _contents(here)
     said = safecal(*line.format(target, given).split())
     assert (said.status, said.out) == (2, "")
-    assert f"{one} must be another file than {other}, which is written, too; " in said.err
+    assert f"{one} must not be the same file as {other}, which is written, too; " in said.err
     assert _contents(here) == before
 
 
 def test_files_beside_the_store_belong_to_it(here: Path, safecal: Safecal) -> None:
     for name in store_files("new.sqlite"):
         said = safecal("watch", "in", "--once", "--store", "new.sqlite", "--report", name)
-        assert (said.status, "`--report` must be another file than `--store`" in said.err) == (2, True)
+        assert (said.status, "`--report` must not be the same file as `--store`" in said.err) == (2, True)
     said = safecal("watch", "in", "--once", "--report", "safecal-watch.sqlite")  # the store where none is named
-    assert (said.status, "`--report` must be another file than `--store`" in said.err) == (2, True)
+    assert (said.status, "`--report` must not be the same file as `--store`" in said.err) == (2, True)
     assert not Path("safecal-watch.sqlite").exists()
     assert store_files("postgresql://me@db/models") == ()
 
@@ -250,12 +250,12 @@ def test_names_of_predictions_are_told_apart(here: Path, safecal: Safecal) -> No
 
 def test_the_message(here: Path, safecal: Safecal) -> None:
     assert safecal("evaluate", "rows.csv", "--report", "rows.csv").err == (
-        "safecal: `--report` must be another file than `file`, which is read; both are rows.csv.\n\n"
+        "safecal: `--report` must not be the same file as `file`, which is read; both are rows.csv.\n\n"
         "Hint: give another name, for example `--report rows-report.html`.\n"
     )
     os.link("rows.csv", "my page.html")
     assert safecal("evaluate", "rows.csv", "--report", "my page.html").err == (
-        "safecal: `--report` must be another file than `file`, which is read; my page.html is rows.csv.\n\n"
+        "safecal: `--report` must not be the same file as `file`, which is read; my page.html is rows.csv.\n\n"
         "Hint: give another name, for example `--report 'my page-report.html'`.\n"
     )
 
@@ -271,19 +271,19 @@ def test_what_is_not_destroyed_is_allowed(here: Path, safecal: Safecal) -> None:
 
 
 REDIRECTED = [
-    ("evaluate rows.csv >> rows.csv", "standard output must be another file than `file`"),
-    ("recalibrate - --out rows.csv < rows.csv", "`--out` must be another file than standard input"),
-    ("evaluate - < rows.csv >> rows.csv", "standard output must be another file than standard input"),
-    ("compare other.csv rows.csv >> rows.csv", "standard output must be another file than `b`"),
-    ("evaluate rows.csv --json --report x.html > x.html", "standard output must be another file than `--report`"),
-    ("watch status --store kept.sqlite >> kept.sqlite", "standard output must be another file than `--store`"),
-    ("watch acknowledge --store kept.sqlite >> kept.sqlite", "standard output must be another file than `--store`"),
+    ("evaluate rows.csv >> rows.csv", "standard output must not be the same file as `file`"),
+    ("recalibrate - --out rows.csv < rows.csv", "`--out` must not be the same file as standard input"),
+    ("evaluate - < rows.csv >> rows.csv", "standard output must not be the same file as standard input"),
+    ("compare other.csv rows.csv >> rows.csv", "standard output must not be the same file as `b`"),
+    ("evaluate rows.csv --json --report x.html > x.html", "standard output must not be the same file as `--report`"),
+    ("watch status --store kept.sqlite >> kept.sqlite", "standard output must not be the same file as `--store`"),
+    ("watch acknowledge --store kept.sqlite >> kept.sqlite", "standard output must not be the same file as `--store`"),
     (
         "watch in --once --store kept.sqlite >> in/monday.csv",
         "standard output must lie outside `FOLDER`",
     ),
-    ("watch - --store rows.csv < rows.csv", "`--store` must be another file than standard input"),
-    ("demo --report x.html > x.html", "standard output must be another file than `--report`"),
+    ("watch - --store rows.csv < rows.csv", "`--store` must not be the same file as standard input"),
+    ("demo --report x.html > x.html", "standard output must not be the same file as `--report`"),
 ]
 
 
@@ -291,7 +291,7 @@ REDIRECTED = [
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("evaluate - --report rows.csv < rows.csv", "`--report` must be another file than standard input"),
+        ("evaluate - --report rows.csv < rows.csv", "`--report` must not be the same file as standard input"),
         *(pytest.param(*case, marks=[pytest.mark.proof, pytest.mark.no_cover]) for case in REDIRECTED),
     ],
 )

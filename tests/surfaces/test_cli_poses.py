@@ -171,7 +171,7 @@ def test_what_cannot_be_is_refused(runs: tuple[Path, list[str]], capsys: pytest.
     assert "SE3 has 6 numbers" in said(files[0], truth, "--cov", str(folder / "three.csv"), *NAMED)
     np.savetxt(folder / "flat.csv", np.diag([0.0, 0, 1, 1, 1, 0]))
     assert "is 0 in every pose" in said(files[0], truth, "--cov", str(folder / "flat.csv"), *NAMED)
-    assert "must be another file than" in said(files[0], truth, *cov, *NAMED, "--report", files[0])
+    assert "must not be the same file as" in said(files[0], truth, *cov, *NAMED, "--report", files[0])
 
 
 def test_estimates_that_end_before_the_truth_have_lost_what_is_missing(

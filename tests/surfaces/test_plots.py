@@ -741,7 +741,7 @@ def test_a_temperature_at_the_end_is_an_arrow(name: str, value: float, marker: s
     ("name", "reason"),
     [
         ("coin tosses", "every prediction is a coin toss or a certainty"),
-        ("an unnormalised density", "this density does not tell it"),
+        ("an unnormalised density", "it is not defined for these predictions"),
     ],
 )
 def test_where_there_is_no_temperature_the_plot_says_why(name: str, reason: str) -> None:

@@ -320,7 +320,7 @@ def test_states_and_densities() -> None:
     assert "covariances are about" in text
     assert f"NEES{4 + 2 * evaluation.ecd:.4f}" in text
     assert "0.1 nat per dimension, 0.4 nat for 4" in text
-    assert "There is no temperature to show: this density does not tell it." in visible(read("unnormalised"))
+    assert "There is no temperature to show: it is not defined for these predictions." in visible(read("unnormalised"))
     assert "its densities should be flatter" in visible(read("density")).lower()
 
 

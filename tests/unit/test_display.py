@@ -32,7 +32,7 @@ def test_an_evaluation_as_text() -> None:
         bins=4,
         by=["north", None, "a name that is much too long", "south", "south", "south", "south"],
     )
-    assert str(result.verdict).startswith("UNSAFE: 1 outcome happened to which the model had given probability 0.")
+    assert str(result.verdict).startswith("UNSAFE: 1 outcome happened that had probability 0.")
     assert _text(result) == (
         """\
 safecal evaluation: 7 rows, two classes
@@ -143,16 +143,16 @@ VERDICT
 where      rows  ECD from  allowed
 ----------------------------------
 group b ?     1     -2.15      0.2
-?  suspected: the estimate is beyond what is allowed, and its lower bound,
-   which the table shows, is not: more rows would tell
+?  suspected: the estimate is beyond the limit, but its lower bound, which
+   the table shows, is not: more rows would decide
 
 ECD          +1.2500  nat, 95 % interval A to B: no clear direction
 temperature   2.2500  95 % interval A to B; 1 is calibrated
 p-value         0.12  of calibration, exact test
 spread        1.5000  standard deviations 1.5 times too small (0.899 to 4.31)
-by axis       1.5811  along axis 1 (0.755 to 14.1), the most; least 1.41
+by axis       1.5811  along axis 1 (0.755 to 14.1), the largest; smallest 1.41
 coverage      0.5000  of ellipsoids of 90 %, 0.013 to 0.987
-at 50 %       0.5000  0.500 at 80 %, 0.500 at 95 %
+at 50 %       0.5000  coverage; 0.500 at 80 %, 0.500 at 95 %
 NLL           4.4345  nat, smaller is better; the model expected 3.1845
 
 group     rows      ECD

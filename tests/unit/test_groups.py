@@ -97,14 +97,14 @@ def test_a_small_hot_group_is_suspected_and_withholds_safe() -> None:
     assert verdict.decision == UNDETERMINED
     assert [(place.name, place.by, place.shown) for place in verdict.where] == [("site B", "temperature", False)]
     assert "in site B its logits may be too large (667 rows; about " in verdict.reason
-    assert "More rows would tell." in verdict.reason
+    assert "More rows would decide." in verdict.reason
 
 
 def test_with_clusters_a_temperature_is_suspected_at_most() -> None:
     result = _judged(cluster=np.arange(24_000) // 12, local_threshold=4.0)
     assert result.verdict.decision == UNDETERMINED
     assert [(place.name, place.by, place.shown) for place in result.verdict.where] == [("site B", "temperature", False)]
-    assert "too high a temperature of a group can be suspected, but not shown." in result.verdict.reason
+    assert "a temperature of a group that is too high can be suspected, but not shown." in result.verdict.reason
     assert result.group_verdict("B").temperature.low == 0.0
     assert result.group_verdict("A").decision == SAFE
 

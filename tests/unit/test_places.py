@@ -81,7 +81,7 @@ def test_a_suspected_range_withholds_safe_and_is_named(rng: np.random.Generator)
     assert verdict.where
     assert not verdict.shown
     assert "perhaps not everywhere" in verdict.reason or "may be over-confident" in verdict.reason
-    assert "Its calibration differs along its predictions: more rows would tell where." in verdict.reason
+    assert "Its calibration differs along its predictions: more rows would show where." in verdict.reason
 
 
 def test_bins_decide_nothing() -> None:
@@ -402,7 +402,7 @@ def test_few_clusters_show_no_range_and_say_how_little_is_known() -> None:
     assert result.verdict.where
     assert result.verdict.shown == ()
     assert "; ECD lies above " in result.verdict.reason
-    assert "Its calibration differs along its predictions: more clusters would tell where." in result.verdict.reason
+    assert "Its calibration differs along its predictions: more clusters would show where." in result.verdict.reason
 
 
 @pytest.mark.proof

@@ -110,7 +110,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["plan", str(file), *columns]) == 0
     said = capsys.readouterr().out
     assert said.startswith("On average: ")
-    assert "The example has 200." in said
+    assert "The sample has 200." in said
     assert main(["plan", str(file), *columns, "--json", "--threshold", "0.05", "--power", "0.9"]) == 0
     document = json.loads(capsys.readouterr().out)
     wanted = safecal.rows_needed(safecal.bernoulli(rng.random(200) < p, p), threshold=0.05, power=0.9)

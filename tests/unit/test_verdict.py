@@ -177,7 +177,10 @@ def test_the_same_of_more_columns_withholds_safe(classes: int) -> None:
     """As two columns, log-odds say the same as alone; no probability is rounded to 0 or 1 for it."""
     y, log_odds = _calibrated(5000, 5)
     y[:3] = 1
-    bold, far = "3 of 5000 predictions are so sure, with log-odds of up to", "no probability that a float can hold"
+    bold, far = (
+        "3 of 5000 predictions are so sure, with log-odds of up to",
+        "probabilities that are too small for a float",
+    )
     for size, reason in ((20.0, None), (40.0, None), (150.0, None), (700.0, bold), (1e4, far), (1e9, far)):
         log_odds[:3] = size
         logits = np.stack([np.zeros(5000), log_odds, *np.full((classes - 2, 5000), -1500.0)], axis=1)
@@ -232,7 +235,7 @@ def test_an_impossible_outcome_is_unsafe() -> None:
     verdict = safecal.evaluate(y, p).verdict
     assert verdict.decision == UNSAFE
     assert verdict.n_impossible == 1
-    assert verdict.reason == "1 outcome happened to which the model had given probability 0."
+    assert verdict.reason == "1 outcome happened that had probability 0."
     y[8], p[8] = 0, 1.0
     assert safecal.evaluate(y, p).verdict.reason.startswith("2 outcomes happened")
 

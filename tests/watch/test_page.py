@@ -89,7 +89,7 @@ def test_every_page_is_whole(case: str) -> None:
         ("quiet", "NO ALARM", "calm", "No alarm does not prove that the model is calibrated."),
         ("cautious", "UNDER-CONFIDENT", "undetermined", "right more often than it says"),
         ("one group", "OVER-CONFIDENT IN A GROUP", "unsafe", "All rows together raise no alarm"),
-        ("impossible", "OVER-CONFIDENT", "unsafe", "1 row had an outcome to which the model had given probability 0."),
+        ("impossible", "OVER-CONFIDENT", "unsafe", "1 row had an outcome of probability 0."),
         ("acknowledged", "WAS OVER-CONFIDENT", "undetermined", "The alarm since the start stays: it is about all rows"),
         ("one batch", "NO ALARM", "calm", "After 400 rows"),
         ("nothing", "NO ROWS YET", "undetermined", "No batch has been taken in."),

@@ -270,7 +270,7 @@ def test_windows_by_column_and_by_day(tmp_path: Path) -> None:
     points = watch.store.history().points
     assert [(p.window, p.summary.n) for p in points] == [("feb", 2), ("jan", 1)]
     assert watch.take("y,p,day\n1,0.5,\n", "b") is None
-    assert "`day` must name a window; got none at row 0" in watch.messages[0]
+    assert "`day` must name a window; got nothing at row 0" in watch.messages[0]
     (tmp_path / "other").mkdir()
     watch = Watch(tmp_path / "other")
     watch.take("y,p\n1,0.5\n")
@@ -320,7 +320,7 @@ def test_the_positive_label_may_be_late_and_the_other_stays_the_same(tmp_path: P
 GARBAGE = {
     "word": ("csv", "y,p\n1,0.5\n0,high\n", [1], "`p` must be a number; got 'high'."),
     "range": ("csv", "y,p\n1,1.5\n0,0.5\n", [0], "`p` must lie in [0, 1]; got 1.5."),
-    "missing": ("csv", "y,p\n1,0.5\n,0.5\n1,\n", [1, 2], "must not hold missing values; got none."),
+    "missing": ("csv", "y,p\n1,0.5\n,0.5\n1,\n", [1, 2], "must not hold missing values; got nothing."),
     "label": ("csv", "y,p\n1,0.5\n7,0.5\n0,0.5\n", [1], "`y`"),
     "long row": ("csv", "y,p\n1,0.5\n1,0.5,9\n", [1], "cannot be read"),
     "not utf-8": ("csv", "y,p\n1,0.5\n1,\udcff\n", [1], ""),

@@ -89,7 +89,7 @@ def test_an_output_must_not_be_the_lock_behind_a_link(here: Path, capsys: pytest
     assert {os.path.basename(f) for f in store_files("link")} >= {"link", "watch.sqlite.lock", "watch.sqlite-journal"}
     words = ["watch", "in", *COLUMNS, "--once", "--store", "link", "--report", "watch.sqlite.lock"]
     assert main(words) == 2
-    assert "must be another file than `--store`" in capsys.readouterr().err
+    assert "must not be the same file as `--store`" in capsys.readouterr().err
 
 
 # Files that change

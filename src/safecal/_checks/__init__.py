@@ -47,7 +47,7 @@ PYTHON = {
     "positive": "say which outcome is the positive one with `pos_label=`.",
     "a tie": "a tie or a share is not an outcome: drop those rows first.",
     "never occurs": "the labels that occur: {shown}.",
-    "never happened": "the labels that occur: {shown}. If yours merely never happened, pass `y_true == {label}` as"
+    "never happened": "the labels that occur: {shown}. If yours never happened here, pass `y_true == {label}` as"
     " outcomes, without `pos_label`.",
     "a column a class": "for more than two classes pass `y_prob` with one column for each class.",
     "name the classes": "name the columns of `{name}` in their order, for example `labels={names}`.",
@@ -65,7 +65,7 @@ PYTHON = {
     "short floats": "{dtype} rounds too much for this: pass `logits=`, or normalise in float32: {divided}.",
     "other sums": "if they are unnormalised, pass {divided}; if they are log-probabilities or scores, pass them as"
     " `logits=`.",
-    "reversed": "turn them round, `{name}[[{first!r}, {second!r}]]`; or say with `labels=` which column is whose.",
+    "reversed": "swap them, `{name}[[{first!r}, {second!r}]]`; or say which is which with `labels=`.",
     "ratios of weights": "only their ratios matter: pass `{name} / {name}.mean()`.",
     "decisions": "these are decisions; a probability is a number such as 0.83.",
     "convert": "convert the column first, for example `{name}.astype(float)`.",
@@ -93,7 +93,7 @@ FRAME = {
     "short floats": "{dtype} rounds too much for this: store logits, or divide each row by its sum in float32.",
     "other sums": "if they are unnormalised, divide each row by its sum; if they are log-probabilities or scores, name"
     " the columns with `logits=`.",
-    "reversed": "turn them round, `{name}=[{first!r}, {second!r}]`; or say with `labels=` which column is whose.",
+    "reversed": "swap them, `{name}=[{first!r}, {second!r}]`; or say which is which with `labels=`.",
     "ratios of weights": "only their ratios matter: divide the column by its mean.",
     "convert": "convert the column to numbers first.",
     "not its mirror": "if that is rounding, name the lower triangle alone, row by row.",
@@ -129,7 +129,7 @@ SHELL = FRAME | {
     "one column": "for one column a class, name the classes with `--label`.",
     "rounded sums and zeros": "these look rounded to {decimals} decimals: divide each row by its sum, and give"
     " `--clip {clip:g}`, because a rounded 0 is not impossible.",
-    "reversed": "turn them round, `{option} {first} {option} {second}`; or say with `--label` which column is whose.",
+    "reversed": "swap them, `{option} {first} {option} {second}`; or say which is which with `--label`.",
     "other sums": "if they are unnormalised, divide each row by its sum; if they are log-probabilities or scores, name"
     " the columns with `--logits`.",
 }

@@ -357,8 +357,8 @@ def decimals_of(values: AnyArray) -> int:
 
 #: What is said of predictions that are all exactly 0 or 1; the number of them stands before it.
 LABELS = (
-    "predictions are exactly 0 or 1: they look like labels, and a label says nothing of how sure the model is. Pass"
-    " probabilities: of scikit-learn, those of `predict_proba`."
+    "predictions are exactly 0 or 1: they look like labels, and a label does not say how sure the model is. Pass"
+    " probabilities; in scikit-learn, `predict_proba` gives them."
 )
 
 
@@ -386,7 +386,7 @@ def certain_reason(certain: int, n: int, classes: int, decimals: int = 0, *, lab
     if decimals:
         why = f"The predictions have {decimals} decimal{'' if decimals == 1 else 's'}, so a 0 may be up to"
         if clip is None:
-            much = f"5e-{decimals + 1}, too much to clip {classes} classes at."
+            much = f"5e-{decimals + 1}, which is too large to clip {classes} classes."
             return f"{what} {why} {much} Pass finite `logits=`, or probabilities with all their digits."
         why = f"{why} {clip}."
     return f"{what} {why} Pass finite `logits=`, or state the smallest probability you mean: `clip={clip}`."

@@ -120,7 +120,7 @@ def real_logits(array: AnyArray, name: str) -> bool:
             rule = "must be finite or -inf"
             raise refuse(array, name, np.isposinf, RangeError, rule, "a +inf logit has no softmax.")
         if array.ndim == 2 and low == -np.inf and bool((values.max(axis=1) == -np.inf).any()):
-            hint = "a row of nothing but -inf gives no class a probability."
+            hint = "a row of only -inf gives no class a probability."
             raise refuse(array, name, _nothing_finite, RangeError, "must have a finite value in each row", hint)
     return infinite
 
@@ -164,7 +164,7 @@ def _require_labels(labels: AnyArray) -> None:
     if strange:
         got = f"dtype {labels.dtype}" if labels.dtype.kind != "O" else "complex numbers or structures among objects"
         hint = "is it the right column? A field of a structure is one: `y_true['name']`."
-        raise fail(DtypeError, "y_true", "must hold labels: numbers, truths or text", got=got, hint=hint)
+        raise fail(DtypeError, "y_true", "must hold labels: numbers, True and False, or text", got=got, hint=hint)
 
 
 def _swapped(labels: AnyArray, values: AnyArray) -> bool:

@@ -313,7 +313,7 @@ def _unknown_argument(name: str, door: str, known: Iterable[str]) -> TypeError:
 
     near = get_close_matches(name, sorted(known), n=1)
     hint = f"did you mean `{near[0]}`?" if near else f"it takes {', '.join(f'`{word}`' for word in sorted(known))}."
-    return TypeError(f"`{name}` is no argument of `{door}`.\n\nHint: {hint}")
+    return TypeError(f"`{name}` is not an argument of `{door}`.\n\nHint: {hint}")
 
 
 _inside: ContextVar[bool] = ContextVar("safecal_inside", default=False)

@@ -72,9 +72,9 @@ class Tally:
     spectrum : Cells, WeightedCells, Nodes or None
         What tests, temperatures and bounds need beside the sums; Gaussian states need nothing.
     spread : Histogram or None
-        How the excess is spread, where the spectrum does not tell.
+        How the excess is spread, where the spectrum does not say.
     ordered : Ordered or None
-        Sums by cell of the predictions in their order, where the spectrum does not tell.
+        Sums by cell of the predictions in their order, where the spectrum does not say.
     top : Cells or None
         More than two classes without weights: their likeliest class, happened or not, as if these were two outcomes.
     n_certain : int

@@ -86,7 +86,7 @@ class AxisSums(ArraySums):
             possible = (w >= 0.0) & (w2 >= 0.0) & (w2 <= w * w * CLOSE) & (u2 >= 0.0)
             possible &= np.abs(u) <= np.sqrt(w) * np.sqrt(u2) * CLOSE + w * _VANISHES
         if not possible.all():
-            documents.refuse("must have sums that some weights and errors have")
+            documents.refuse("must have sums that weights and errors can have")
         return axes
 
 
@@ -191,7 +191,7 @@ class DirectionSums(ArraySums):
             documents.refuse("must have square `matrices` of one size")
         sums = cls._of_lists(fields)
         if not sums._possible():
-            documents.refuse("must have sums that some errors and weights have")
+            documents.refuse("must have sums that errors and weights can have")
         return sums
 
     def _possible(self) -> bool:
@@ -286,5 +286,5 @@ class ClassSums(ArraySums):
         sums = class_sums.sums
         products, predicted, observed = sums[..., :classes], sums[..., -2], sums[..., -1]
         if (products < 0.0).any() or (products > CLOSE * predicted[..., None]).any() or (observed < 0.0).any():
-            documents.refuse("must have sums that some probabilities have")
+            documents.refuse("must have sums that probabilities can have")
         return class_sums

@@ -214,7 +214,7 @@ class VectorSums(ArraySums):
         possible = even and np.linalg.eigvalsh(products).min() >= -1e-6 * largest
         _require_ranks(sums.ranks, sums.sums[0], sums.sums[1])
         if not possible:
-            documents.refuse("must have products in its `matrices` that some errors have")
+            documents.refuse("must have products in its `matrices` that errors can have")
         return sums
 
 
@@ -317,7 +317,7 @@ class DrawSums:
         bounds = ((a * a, weight * a2), (b * b, weight * b2), (product * product, a2 * b2), (b2, single2))
         possible = np.all([b > 0.0, *(x <= bound * CLOSE for x, bound in bounds)], axis=0)
         if len(distances) != 1 + len(fields["axes"]) or not (possible | (weight == 0.0)).all():
-            documents.refuse("must have `distances` that some draws have, together and along each axis")
+            documents.refuse("must have `distances` that draws can have, together and along each axis")
         return cls(ranks, sums, distances, tuple(fields["axes"]))
 
 

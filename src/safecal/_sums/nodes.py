@@ -116,7 +116,7 @@ class Nodes:
         fields = documents.read("nodes", document, _FIELDS)
         sums = np.array(fields.pop("sums"), dtype=np.float64)
         if fields["classes"] and ((sums[:, [0, 2, 4]] < 0.0).any() or (sums[:, 1] > 0.0).any()):
-            documents.refuse("must have sums that fall, and ever more slowly, as classes have them")
+            documents.refuse("must have sums that classes can have")
         return cls(sums, **fields)
 
 
@@ -199,7 +199,7 @@ class NodeTable:
         return self.plus(other, union(self.keys, other.keys))
 
     def plus(self, other: Self, together: Together) -> Self:
-        """Add a table of which it is known where its keys are among those of both."""
+        """Add a table, given where its keys stand among those of both."""
         return type(self)(together[0], added(self.sums, other.sums, together), self.classes)
 
     def __eq__(self, other: object) -> bool:
@@ -382,7 +382,7 @@ class Ordered:
             (wrong is None, "" if wrong is None else wrong[1]),
         ))  # fmt: skip
         ordered = cls(on, np.array(list(cells), dtype=np.int64), sums, size)
-        documents.every([(names == ordered._columns(), "must have no `columns` that follow from others")])
+        documents.every([(names == ordered._columns(), "must have no `columns` that can be computed from others")])
         return ordered
 
 

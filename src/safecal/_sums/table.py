@@ -234,7 +234,7 @@ class Table(ReliabilityByKey):
         return self.plus(other, union(self.keys, other.keys))
 
     def plus(self, other: Self, together: Together) -> Self:
-        """Add a table of which it is known where its keys are among those of both.
+        """Add a table, given where its keys stand among those of both.
 
         Parameters
         ----------
@@ -334,7 +334,7 @@ class Table(ReliabilityByKey):
         Parameters
         ----------
         library : {"pandas", "polars"}, optional
-            Whose; by default that of pandas where it is installed, else that of Polars.
+            By default pandas where it is installed, else Polars.
         level : float, default 0.95
             Confidence that all intervals of ECD hold together.
 

@@ -9,6 +9,7 @@ import gc
 import io
 import os
 import re
+import shutil
 import signal
 import sys
 import textwrap
@@ -67,7 +68,8 @@ def _for_terminal(text: str) -> str:
     """Return a message in lines that fit a terminal, if one shows it; a command to be copied stays in one piece."""
     if not sys.stderr.isatty():
         return text
-    fill = partial(textwrap.fill, width=_WIDTH, break_on_hyphens=False, break_long_words=False)
+    width = min(_WIDTH, max(shutil.get_terminal_size().columns - 1, 40))
+    fill = partial(textwrap.fill, width=width, break_on_hyphens=False, break_long_words=False)
     return "\n".join(line if line.startswith("Hint: safecal ") else fill(line) for line in text.split("\n"))
 
 

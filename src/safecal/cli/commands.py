@@ -361,7 +361,7 @@ def run_demo(options: argparse.Namespace) -> int:
     print(evaluate(y_true, logits=log_odds))
     print("\n\nThe same model with its log-odds doubled: as accurate, and unsafe.\n")
     unsafe = evaluate(y_true, logits=2.0 * log_odds)
-    print(unsafe)
+    print(in_options(repr(unsafe), recalibrates=True))
     fix = recalibrate(y_true, logits=2.0 * log_odds)
     title = "The over-confident model of the demo"
     write_report(unsafe, options.report, title=title, command="safecal demo", fix=fix)

@@ -6,7 +6,11 @@ Nothing here imports NumPy, so that ``--help`` is quick.
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 from collections.abc import Callable
+from itertools import groupby
+from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -225,7 +229,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     )
     statuses = "set the exit status: 0 SAFE, 3 UNSAFE, 4 UNDETERMINED, 5 worse than --baseline"
     group.add_argument("--gate", action="store_true", help=statuses)
-    earlier = "output of an earlier `--json`: tell whether the model is worse now"
+    earlier = "output of an earlier `--json`: say whether the model is worse now"
     group.add_argument("--baseline", type=place, metavar="JSON", help=earlier)
 
 
@@ -256,10 +260,18 @@ def _add_answer_options(parser: argparse.ArgumentParser) -> None:
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help of 100 characters a line; examples stay as they are written."""
+    """Help of 100 characters a line, fewer in a narrow terminal; examples stay as they are written."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26, width=100)
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+        super().__init__(prog, max_help_position=26, width=min(100, max(columns - 1, 50)))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filled: list[str] = []
+        for kept, group in groupby(text.splitlines(), lambda line: line[:1] in ("", " ")):
+            lines = list(group)
+            filled += lines if kept or max(map(len, lines)) <= width else wrap(" ".join(lines), width)
+        return "".join(f"{indent}{line}\n" for line in filled)
 
 
 _EVALUATE = """examples:

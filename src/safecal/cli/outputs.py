@@ -200,7 +200,9 @@ def _check_distinct(outputs: Iterable[NamedFile], inputs: Iterable[NamedFile], f
             for other in others:
                 if output.is_same(other) and not _one_word(output, other):
                     same, name = _one_file(output, other)
-                    raise FileError(f"{output} must be another file than {other}, {why}; {same}.{_hint(output, name)}")
+                    raise FileError(
+                        f"{output} must not be the same file as {other}, {why}; {same}.{_hint(output, name)}"
+                    )
         for folder in folders:
             if folder.holds(output):
                 kinds = ", ".join(sorted(folder.suffixes))

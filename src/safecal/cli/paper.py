@@ -23,7 +23,7 @@ _EXAMPLES = """examples:
   safecal paper study --out docs/paper          which process made Table 1? writes a page; two minutes
   safecal paper figures --out figures --predictions tweets=bilstm.csv
 
-`safecal paper WHAT --help` tells more about each."""
+`safecal paper WHAT --help` explains each."""
 
 _FILES = """examples:
   safecal paper figures --out figures

@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     check_outputs(inputs=named, report=options.report, save=options.save)
     for cov in covs:
         if cov is not None and not Path(cov).is_file():
-            raise FileError(f"`--cov` must name files that are there; got {cov}.")
+            raise FileError(f"`--cov` must name files that exist; got {cov}.")
     if options.group != "SO3" and options.first is None:
         hint = "`--first rotation`, as GTSAM's Pose3, or `--first translation`, as nav_msgs/Odometry."
         raise OptionError(f"`--first` must say what covariances begin with.\n\nHint: {hint}")

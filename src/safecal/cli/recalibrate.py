@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     if options.spreadsheet_safe and not options.out:
         raise OptionError("`--spreadsheet-safe` belongs to `--out`, which writes rows.")
     if options.drop_missing and options.out:
-        raise OptionError("`--out` writes every row; fill or remove those with missing values before.")
+        raise OptionError("`--out` writes every row; fill or remove those with missing values first.")
     table = TableFile.opened(options.file, options, options.prob, options.logits, outcome=not options.apply)
     calibrator = _loaded(options.apply) if options.apply else _fitted(table, options)
     if options.out:
@@ -69,7 +69,7 @@ def _fitted(table: TableFile, options: argparse.Namespace) -> Map:
         after = evaluate_predictions(
             calibrator.apply_predictions(batch.predictions, by=groups), **row_options, **limits
         )
-        note = "After is on the rows that the temperature was fitted to: check it on others."
+        note = "The column `after` is about the rows that the temperature was fitted to: check it on others."
         print(f"{calibrator!r}\n\n{_text(before, after)}\n\n{note}")
     else:
         recalibration = recalibrate(

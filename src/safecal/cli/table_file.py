@@ -25,6 +25,7 @@ from ..inputs.columns import (
     check_by_label,
     class_pattern,
     find_columns,
+    is_outcome,
     is_score,
     label_pairs,
     matching,
@@ -115,7 +116,7 @@ class TableFile:
             )
         if len(outcomes) > 1 and not axes:
             raise FormError(
-                f"`--y` names {len(outcomes)} columns; only one can tell what happened.\n\n"
+                f"`--y` names {len(outcomes)} columns; only one can say what happened.\n\n"
                 "Hint: for several labels a row, each with its own `--prob`, add `--by-label`."
             )
         columns = chosen_columns(
@@ -351,7 +352,7 @@ def _unclear(source: Source, command: str, y_named: str | None, unclear: Unclear
         if pair is not None:
             value, y = pair, y_named or f"{pair}_outcome"
         else:
-            y = y_named or next((c for c in source.columns if c.lower() in ("y", "y_true", "label", "target")), y)
+            y = y_named or next(filter(is_outcome, source.columns), y)
         option = "--logits" if "logit" in value.lower() else option
     file = "-" if source.once else shlex.quote(source.name)
     words = f"--y {shlex.quote(y)} {option} {shlex.quote(value)}"

@@ -70,14 +70,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--clip", type=between(0, 0.5), metavar="EPS", help="move probabilities into [EPS, 1 - EPS]")
     group = parser.add_argument_group(
         "limits",
-        "What pages and alarms call large. The evidence does not depend on them. Fixed when a store is created.",
+        "What pages and alarms call too much. The evidence does not depend on it. Fixed when a store is created.",
     )
     for option, limit in LIMITS.items():
         about = f"{limit.about} (default {limit.default:g})"
         group.add_argument(option, type=limit.read, metavar=limit.metavar, help=about)
     group.add_argument("--rule", choices=RULES, help=RULE_ABOUT)
     group = parser.add_argument_group("store")
-    where = "SQLite file, or postgresql://... (default: safecal-watch.sqlite beside the folder, for - here)"
+    where = "SQLite file, or postgresql://... (default: safecal-watch.sqlite beside the folder; for -, here)"
     group.add_argument("--store", type=store, metavar="PATH|URL", help=where)
     group.add_argument(
         "--name", type=_printable_name, default="model", help="name of the model in the store (default %(default)s)"

@@ -227,7 +227,7 @@ def _windows(column: Any, name: str, start: int) -> Any:
         missing |= values == ""
     if missing.any():
         place, count = _place(start + int(missing.argmax())), (int(missing.sum()), len(values))
-        raise fail(MissingValueError, name, "must name a window", got="none", place=place, count=count)
+        raise fail(MissingValueError, name, "must name a window", got="nothing", place=place, count=count)
     windows = values.astype(str)
     if len(np.unique(windows)) > _MOST_WINDOWS:
         hint = "use a date, and not a time."

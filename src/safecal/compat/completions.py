@@ -184,7 +184,7 @@ def _each_answer(responses: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(responses, str | os.PathLike):
         path = os.fspath(responses)
         if not os.path.isfile(path):
-            raise FileError(f"{path} is no file.")
+            raise FileError(f"{path} is not a file.")
         yield from json_documents(path, path)
     elif isinstance(responses, Mapping) or not isinstance(responses, Iterable):
         yield "answer 0", responses

@@ -284,7 +284,7 @@ def temperature(items: Sequence[Sequence[Any]]) -> float:
     Returns
     -------
     float
-        1 is calibrated; more than 1 is over-confident; infinite where confidence tells nothing.
+        1 is calibrated; more than 1 is over-confident; infinite where confidence carries no information.
 
     Examples
     --------

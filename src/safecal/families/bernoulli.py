@@ -252,8 +252,8 @@ def bernoulli(
         happened makes ECD infinite, and that is the truth about the model.
     verbalised : bool, default False
         Whether the probabilities were said, by people or by a model that was asked how sure it is, in steps of some
-        percent. Then 100 % is read as at least the middle to the next step below, and 0 % as at most that above; the
-        result says so.
+        percent. Then 100 % is read as anything from halfway to the step below, and 0 % as anything up to halfway to the
+        step above; the result says so.
 
     Returns
     -------

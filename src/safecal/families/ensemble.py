@@ -136,7 +136,7 @@ def ensemble(y_true: ArrayLike, draws: ArrayLike) -> Ensemble:
     is compared with all others, and the outcome with the mean of all points. That difference, the excess, has mean 0
     for every right forecast, whatever its shape, dimension and number of draws. Two comparisons are made:
 
-    - *moments*: how far out a point lies by mean and covariance of the others. It tells how many times the spread is
+    - *moments*: how far out a point lies by mean and covariance of the others. It says how many times the spread is
       too small, but sees no shape: modes that are too narrow, far apart, look right.
     - *neighbours*: how near the others are, the k-th with k about the root of m. It sees every shape, but understates
       over-confidence, the more the fewer the draws.

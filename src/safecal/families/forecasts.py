@@ -163,7 +163,7 @@ def intervals(y_true: ArrayLike, lower: ArrayLike, upper: ArrayLike, *, level: A
     """Check forecasts that are intervals, each stated to hold the outcome with a probability.
 
     An outcome lies inside or outside, ends included: two outcomes of probability ``level`` and ``1 - level``. Intervals
-    that hold too seldom are over-confident. Those of 50 % are blind: inside and outside are equally likely, so that
+    that hold too rarely are over-confident. Those of 50 % are blind: inside and outside are equally likely, so that
     neither is a surprise, and the verdict is never SAFE. How far outside an outcome lies is not seen. Narrow and wide
     intervals are judged apart, too.
 
@@ -213,7 +213,7 @@ def quantiles(y_true: ArrayLike, values: ArrayLike, *, levels: Sequence[float] |
     Outcomes fall into classes: below the first quantile, between two of them, above the last. Their probabilities are
     the differences of the levels. A forecast that is too narrow has too many outcomes in the outer classes, which have
     to be the less likely ones to show it: classes of equal probability are blind. Where levels make such classes, as
-    those at 10, 20, ... 90 % do, some quantiles are passed over, so that each class is likelier than the one outside of
+    those at 10, 20, ... 90 % do, some quantiles are not used, so that each class is likelier than the one outside of
     it; the verdict says which were used. How far beyond the outermost quantiles an outcome lies is not seen.
 
     Parameters

@@ -231,7 +231,7 @@ def particles(
     Returns
     -------
     Predictions
-        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it. Its ``repr`` tells the method.
+        Call ``.evaluate()``, ``.ecd`` or ``.score()`` on it. Its ``repr`` shows the method.
 
     See Also
     --------

@@ -226,13 +226,16 @@ def _spread_ticks(left: float, right: float) -> list[tuple[float, str]]:
 
 
 def _add_tick(ticks: Ticks, tick: tuple[float, str, int], left: float, right: float) -> None:
-    """Add a tick that lies on the axis, and so far from the others that their texts do not meet."""
-    at, _, letters = tick
+    """Add a tick that lies on the axis, whose text does not stick out, nor meet that of another tick."""
+    at, text, letters = tick
+    margin = (_SIZE[0] - _RIGHT) / (_RIGHT - _LEFT) - _LETTER_WIDTH * len(text) / 2.0
 
     def clear_of(other: float, other_letters: int) -> bool:
         return abs(at - other) >= max(_TICK_GAP, _LETTER_WIDTH * (letters + other_letters + 1) / 2.0) * (right - left)
 
-    if left <= at <= right and all(clear_of(other, other_letters) for other, _, other_letters in ticks):
+    if left <= at <= right + min(margin, 0.0) * (right - left) and all(
+        clear_of(other, other_letters) for other, _, other_letters in ticks
+    ):
         ticks.append(tick)
 
 
@@ -266,7 +269,7 @@ def course_picture(name: str, course: Course) -> Markup | None:
         *_limit_lines(course, x, y),
         line(_LEFT, y(0.0), _RIGHT, y(0.0), "neutral"),
         *(_step_mark(step, x, y) for step in course.steps),
-        _frame(course.worst, course.top, x, y),
+        _frame(course, course.worst, x, y),
         label((_LEFT + _RIGHT) / 2.0, _BOTTOM + 42.0, course.axis, "axis-name", "middle"),
         upright_label("ECD, nat: above 0 over-confident", 12.0, (_TOP + _BOTTOM) / 2.0),
     ]
@@ -317,19 +320,30 @@ def _step_mark(step: Step, x: AxisScale, y: AxisScale) -> Markup:
     return join([step_line, shape(corners, "over" if step.state == BEYOND else "over hollow")])
 
 
-def _frame(worst: Step, top: float, x: AxisScale, y: AxisScale) -> Markup:
+def _frame(course: Course, worst: Step, x: AxisScale, y: AxisScale) -> Markup:
     """Frame the bounds of the worst range, and name it."""
     ecd = worst.range.ecd
-    high, low = y(min(ecd.high, top)), y(min(ecd.low, top))
+    high, low = y(min(ecd.high, course.top)), y(min(ecd.low, course.top))
     width, height = x(worst.end) - x(worst.start), max(low - high, 1.0)
-    words = f"worst: {worst.name}, {worst.bounds}"
-    if text_width(words) > _RIGHT - _LEFT:
-        words = f"worst: {worst.name}"
-    name = centred_label(x(worst.middle), high - 7.0, words, "value", (_LEFT, _RIGHT))
     frame = element("rect", x=x(worst.start), y=high, width=width, height=height, class_="framed")
     at = y(ecd.value)
     middle = line(x(worst.start), at, x(worst.end), at, "step") if math.isfinite(ecd.value) else None
-    return join([frame, middle, name])
+    return join([frame, middle, _frame_name(course, worst, x, y, high)])
+
+
+def _frame_name(course: Course, worst: Step, x: AxisScale, y: AxisScale, above: float) -> Markup:
+    """Name the worst range above its frame, and above the steps that the name would cover."""
+    words = f"worst: {worst.name}, {worst.bounds}"
+    if text_width(words) > _RIGHT - _LEFT:
+        words = f"worst: {worst.name}"
+    half = text_width(words) / 2.0
+    middle = min(max(x(worst.middle), _LEFT + half), _RIGHT - half)
+    near = [s for s in course.steps if x(s.end) > middle - half and x(s.start) < middle + half]
+    heights = [y(s.range.ecd.value) for s in near if math.isfinite(s.range.ecd.value)]
+    for height in sorted(heights, reverse=True):  # from the lowest
+        if above - 24.0 < height < above + 4.0:
+            above = height - 4.0
+    return centred_label(middle, max(above - 7.0, _TOP + 12.0), words, "value", (_LEFT, _RIGHT))
 
 
 def _describe(course: Course, worst: Step) -> str:

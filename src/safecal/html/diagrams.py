@@ -358,7 +358,7 @@ def transform_picture(name: str, forecast: Forecast) -> Markup:
 
 def transform_words(forecast: Forecast) -> str:
     """Say how that picture is read."""
-    text = "A U says that it is too narrow, a hump that it is too wide, a slope that it is biased."
+    text = "A U shape means that it is too narrow, a hump that it is too wide, a slope that it is biased."
     if forecast.vector is not None or forecast.axes:
-        text = "0 is the centre, 1 far outside: bars that rise say that it is too narrow, bars that fall too wide."
+        text = "0 is the centre, 1 far outside: bars that rise mean that it is too narrow, bars that fall too wide."
     return f"A right forecast has bars of equal height, most of them in the grey band. {text}"

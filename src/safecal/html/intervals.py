@@ -317,6 +317,7 @@ def temperature_picture(name: str, curve: TemperatureCurve) -> Markup | None:
         line(x(1.0), _CURVE_TOP, x(1.0), _CURVE_BOTTOM, "neutral"),
         line(x(limit), _CURVE_TOP, x(limit), _CURVE_BOTTOM, "limit"),
         *_line_names(x, limit),
+        _level_name(x, interval, y(curve.distance)),
         *(shape(_path(side, x, y), "curve", closed=False) for side in sides if side),
         line(x.start, _CURVE_BOTTOM, x.end, _CURVE_BOTTOM, "axis"),
         label((x.start + x.end) / 2.0, _CURVE_BOTTOM + 40.0, "temperature", "axis-name", "middle"),
@@ -344,10 +345,14 @@ def _interval_box(x: AxisScale, interval: Interval, top: float) -> list[Markup]:
     """Shade the temperatures that are left, up to where the level cuts the curve."""
     low, high = x(interval.low), x(interval.high)
     box = element("rect", x=low, y=top, width=max(high - low, 1.0), height=_CURVE_BOTTOM - top, class_="inside")
-    cut = line(x.start, top, x.end, top, "cut")
-    left = low - x.start >= x.end - high
+    return [box, line(x.start, top, x.end, top, "cut")]
+
+
+def _level_name(x: AxisScale, interval: Interval, top: float) -> Markup:
+    """Name the level where there is more room, and above the lines that it crosses."""
+    left = x(interval.low) - x.start >= x.end - x(interval.high)
     place, anchor = (x.start + 6.0, None) if left else (x.end - 6.0, "end")
-    return [box, cut, label(place, top - 5.0, f"{percent(interval.level)} interval", "small halo", anchor)]
+    return label(place, top - 5.0, f"{percent(interval.level)} interval", "small halo", anchor)
 
 
 def _line_names(x: AxisScale, limit: float) -> list[Markup]:

@@ -83,7 +83,7 @@ class Bounds:
     def temperature(self, level: float) -> Interval:
         """Return the temperature that the data ask for, with its interval."""
         if self.law is None:
-            return Interval(math.nan, math.nan, math.nan, level, "none: this density does not tell it")
+            return Interval(math.nan, math.nan, math.nan, level, "none: it is not defined for these predictions")
         if math.isnan(self.law.beta):
             return Interval(math.nan, math.nan, math.nan, level, "none: every prediction is a coin toss or a certainty")
         alpha = 0.5 * (1.0 - level)

@@ -57,7 +57,7 @@ def calibration_test(
     """Test whether a calibrated model would have been as surprised as this one was.
 
     If the model is calibrated, the excess of every row has mean 0 and a variance, the varentropy, that the prediction
-    itself tells. The p-value is the probability of a summed excess at least as far out. It is a test of calibration,
+    itself gives. The p-value is the probability of a summed excess at least as far out. It is a test of calibration,
     not of ``ECD <= 0``: regions that cancel in the mean still widen its spread.
 
     Parameters

@@ -173,7 +173,7 @@ class Forecast:
     sharpness : float
         Mean standard deviation of the forecasts; NaN for vectors.
     bias : Interval
-        Mean of outcome less forecast, in units of the stated spread; 0 is right. NaN for vectors: each axis has one.
+        Mean of outcome minus forecast, in units of the stated spread; 0 is right. NaN for vectors: each axis has one.
     spread : Interval
         How many times the stated standard deviations are too small: the root of the mean squared error in their units.
     ranks : ndarray of shape (40,)

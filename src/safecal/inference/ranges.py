@@ -8,7 +8,7 @@ predictions never part, and none depends on the outcomes or on the bins of the u
 Where rows come in clusters, ranges are unions of coarse cells, and their bounds those of clusters, by the sums of each
 cluster in each coarse cell. Beyond 500 000 pairs of both, predicted classes are no longer told apart. Where there are
 still more, or a tally was read from a document, which holds no such sums, bounds are those of independent rows, as many
-times wider as the clusters make those of all rows, and no lower bound is above 0: a range may then withhold SAFE, and
+times wider as the clusters make those of all rows, and no lower bound is above 0: a range may then prevent SAFE, and
 proves nothing.
 
 The bound of a single range is wide, because many ranges share a small error. Faults that cancel, over-confident here

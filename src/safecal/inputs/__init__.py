@@ -252,7 +252,7 @@ class Reader:
         if not self.columns.drop_missing:
             name = next(name for name, c in used.items() if c.missing is not None and c.missing[first])
             raise fail(
-                MissingValueError, name, "must not hold missing values", got="none", place=f"row {first}",
+                MissingValueError, name, "must not hold missing values", got="nothing", place=f"row {first}",
                 count=(int(missing.sum()), size), hint=phrase("drop"),
             )  # fmt: skip
         self.dropped += int(missing.sum())

@@ -13,8 +13,8 @@ from .._checks.forecasts import Grid
 from ..errors import FormError, InputError, OptionError, ShapeError
 
 __all__ = [
-    "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "class_pattern", "find_columns", "is_score",
-    "label_pairs", "matching", "near_names",
+    "Columns", "Stated", "Unclear", "about_columns", "check_by_label", "class_pattern", "find_columns",
+    "is_outcome", "is_score", "label_pairs", "matching", "near_names",
 ]  # fmt: skip
 
 _OUTCOMES = (
@@ -228,6 +228,17 @@ def find_columns(
 
 def _named(available: Sequence[str], names: Sequence[str]) -> list[str]:
     return [column for column in available if column.lower() in names]
+
+
+def is_outcome(name: str) -> bool:
+    """Tell whether a name says that a column is what happened.
+
+    Examples
+    --------
+    >>> is_outcome("Outcome"), is_outcome("outcome_of_game")
+    (True, False)
+    """
+    return name.lower() in _OUTCOMES
 
 
 def is_score(name: str) -> bool:

@@ -148,7 +148,7 @@ class SampleLogs(_Logs):
         kind = log_kind(path)
         if kind not in _READERS:
             hint = "several files are read together only where all of them are logs of lm_eval or Inspect."
-            raise FileError(f"{path} is no log of questions with choices.\n\nHint: {hint}")
+            raise FileError(f"{path} is not a log of questions with choices.\n\nHint: {hint}")
         return _Log(path, str(kind), task_of(path), stamp_of(os.stat(path)))
 
     def _survey(self, log: _Log, survey: QuestionSurvey) -> None:

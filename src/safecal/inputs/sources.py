@@ -269,7 +269,7 @@ def must_be_a_file(path: str) -> None:
     if not os.path.exists(path):
         folder = Path(path).parent
         nearby = sorted(p.name for p in folder.glob("*") if p.suffix in _SUFFIXES)[:5] if folder.is_dir() else []
-        hint = f"\n\nHint: files there: {', '.join(nearby)}." if nearby else ""
+        hint = f"\n\nHint: files in that folder: {', '.join(nearby)}." if nearby else ""
         raise FileError(f"{path} does not exist.{hint}")
 
 
@@ -304,7 +304,7 @@ def _must_be_text(path: str, name: str, kind: str, separator: str | None) -> Non
     if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
         return
     if b"\0" in head:
-        raise FileError(f"{name} is not text, so it is no {kind} file.\n\nHint: {_FORMATS} files are read.")
+        raise FileError(f"{name} is not text, so it is not a {kind} file.\n\nHint: {_FORMATS} files are read.")
     if kind == "jsonl" and _depth(head) > _DEEPEST:  # which ends some releases of Polars, and Python with them
         raise FileError(f"{name} cannot be read: its first lines are nested more than {_DEEPEST} levels deep.")
     if kind == "csv" and separator is None:

@@ -156,7 +156,7 @@ def _logprob(value: Any, where: str) -> float:
 
 def _token(logprob: float, shown: list[float], where: str) -> Token:
     if logprob <= _UNKNOWN:
-        _refuse(f"must tell how likely each token is: {_UNKNOWN:g} stands for what the server does not tell", where,
+        _refuse(f"must say how likely each token is: {_UNKNOWN:g} stands for what the server does not say", where,
                 error=MissingValueError)  # fmt: skip
     return Token(logprob, [value for value in shown if not value <= _UNKNOWN])
 
@@ -225,7 +225,7 @@ def _given_count(answer: Any, size: int, only: bool, where: str) -> int:
         return size
     if only and isinstance(prompt_tokens, int) and 0 < prompt_tokens <= size:
         return prompt_tokens
-    _refuse("must tell how many tokens were given", where, "keep `usage`, and ask with `max_tokens=0`.")
+    _refuse("must say how many tokens were given", where, "keep `usage`, and ask with `max_tokens=0`.")
 
 
 def _shown_first(answer: Any, where: str) -> Any:

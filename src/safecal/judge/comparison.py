@@ -100,7 +100,7 @@ class Comparison:
         are infinite, against it. Where both did, both means are infinite: the difference, and its interval, are those
         of the rows that are possible for both.
     ecd : Difference
-        In nats. The lower one is less over-confident, which is no merit by itself.
+        In nats. The lower one is less over-confident, which is not better by itself.
     nll : Difference or None
         In nats, smaller is better; None when a density is not normalised.
     brier : Difference or None

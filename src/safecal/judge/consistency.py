@@ -297,7 +297,7 @@ def assess_consistency(
         What the rows are: errors of states, or innovations.
     expected : int, optional
         How many rows there should be, to tell how many were lost to gating or divergence. By default one in each run
-        at each step; a run that is missing altogether cannot be known about. Where more than 5 % are lost, the verdict
+        at each step; a run that is missing completely is not noticed. Where more than 5 % are lost, the verdict
         is never SAFE.
     rng : numpy.random.Generator or int, optional
         As in `evaluate`.
@@ -319,7 +319,7 @@ def assess_consistency(
     errors persist from step to step. A t-test on the means of 50 runs or more holds its level.
 
     Each eighth of the steps is judged as a group is, by bounds that compare runs: a filter that diverges late is not
-    SAFE because it was timid before.
+    SAFE because it was too cautious before.
 
     Examples
     --------

@@ -266,14 +266,14 @@ def _scaled(tally: Tally, temperature: Interval, with_shift: Explained | None) -
     fault = f"its temperature is {'at least' if temperature.method.endswith('at least') else 'about'} {t:.3g}"
     if words.factor is not None:
         fault = f"its {words.scaled} are about {words.times(t)}"
-    shift = "" if with_shift is None else f" There is a shift of {with_shift.shift:+.2g} in log-odds beside it."
+    shift = "" if with_shift is None else f" There is also a shift of {with_shift.shift:+.2g} in log-odds."
     if t > 1.0:
-        fault = fault if math.isfinite(t) else "its confidence tells nothing"
+        fault = fault if math.isfinite(t) else "its confidence carries no information"
         remedy = f"Fit `safecal.SafeTemperature`, then {_BY_OTHERS}"
         if words.root:
             remedy = f"Multiply its {words.scaled}: `safecal.SafeTemperature` finds by how much; {_BY_OTHERS}"
         if math.isinf(t):
-            remedy = "No temperature helps a model whose confidence tells nothing: train it again."
+            remedy = "No temperature helps a model whose confidence carries no information: train it again."
         return Diagnosis("too sharp", f"{fault}.{shift}", remedy)
     sharper = f"`safecal.SafeTemperature` makes it sharper, as far as that is safe; {_BY_OTHERS}"
     return Diagnosis("too vague", f"{fault}.{shift}", sharper)
@@ -289,7 +289,7 @@ def _shifted(tally: Tally, explained: Explained) -> Diagnosis:
     if math.isinf(explained.shift):
         always = "always" if explained.shift > 0.0 else "never"
         evidence = f"the event {always} happened, where {_percent(predicted)} is predicted."
-        return Diagnosis("shifted", evidence, "Look whether the outcomes are right: all of them are the same.")
+        return Diagnosis("shifted", evidence, "Check the outcomes: all of them are the same.")
     return Diagnosis(
         "shifted",
         f"the event happens {often} than it says, {_percent(observed)} where {_percent(predicted)} is predicted:"

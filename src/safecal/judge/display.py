@@ -32,10 +32,10 @@ Metric = tuple[str, str, str]  # name, value, meaning
 
 _PLACES = 5  # that are listed
 _SUSPECTED = (
-    "?  suspected: the estimate is beyond what is allowed, and its lower bound,",
-    "   which the table shows, is not: more rows would tell",
+    "?  suspected: the estimate is beyond the limit, but its lower bound, which",
+    "   the table shows, is not: more rows would decide",
 )
-_NAME, _AXIS = 24, 20  # characters of a name, and of that of an axis
+_NAME, _PLACE, _AXIS = 24, 32, 20  # characters of a name, of that of a place, and of that of an axis
 _WIDTH = 80  # columns of a terminal
 _MANY_LOOKS = 4
 
@@ -144,7 +144,7 @@ def _places_text(places: Sequence[Place], weight: float) -> list[str]:
     heads = ["ECD from" if name == "ECD at least" else name for name in names]
     marks = [" ?" if cells["finding"] == "suspected" else "" for cells in rows]
     numbers = [heads, *([cells[name] for name in names] for cells in rows)]
-    room = min(_NAME, _WIDTH - 2 - sum(2 + max(map(len, column)) for column in zip(*numbers, strict=True)))
+    room = min(_PLACE, _WIDTH - 2 - sum(2 + max(map(len, column)) for column in zip(*numbers, strict=True)))
     labels = ["where", *(_short(cells["place"], room) + mark for cells, mark in zip(rows, marks, strict=True))]
     lines = _align([[label, *row] for label, row in zip(labels, numbers, strict=True)])
     more = len(places) - _PLACES
@@ -256,7 +256,13 @@ def look_rows(looks: Sequence[Verdict]) -> list[Metric]:
     for verdict in looks if len(looks) > 1 else ():
         look, ecd = verdict.look, verdict.ecd
         assert look is not None
-        may = "" if look.condemns and look.acquits else ", can only condemn" if look.condemns else ", can only acquit"
+        may = (
+            ""
+            if look.condemns and look.acquits
+            else ", cannot make it SAFE"
+            if look.condemns
+            else ", cannot make it UNSAFE"
+        )
         meaning = f"nat, {ends_text(ecd, signed=True)}: by itself {verdict.decision}{may}"
         rows.append((look.name, number(ecd.value, signed=True), meaning))
     return rows
@@ -268,13 +274,14 @@ def forecast_rows(forecast: Forecast) -> list[Metric]:
     ninety = held.pop(90)
     share, fifty = ninety.share, held.pop(50).share
     known = f"{share.low:.3f} to {share.high:.3f}" if share.low > 0.0 or share.high < 1.0 else "no interval"
+    others = ", ".join(f"{c.share.value:.3f} at {level} %" for level, c in held.items())
     regions = "intervals of 90 %"
     if forecast.vector is not None or forecast.axes:
         regions = "ellipsoids of 90 %" + (" of the draws" if forecast.vector is None else "")
     said = forecast.said.replace("its standard deviations are", "standard deviations")
     spread = ("spread", number(forecast.spread.value), said)
     coverage = ("coverage", number(share.value), f"of {regions}, {known}")
-    half = ("at 50 %", number(fifty.value), ", ".join(f"{c.share.value:.3f} at {level} %" for level, c in held.items()))
+    half = ("at 50 %", number(fifty.value), f"coverage; {others}")
     if forecast.vector is not None:
         return [spread, *_vector_rows(forecast.vector), coverage, half]
     if forecast.axes:
@@ -285,7 +292,7 @@ def forecast_rows(forecast: Forecast) -> list[Metric]:
         spread,
         coverage,
         half,
-        ("bias", number(forecast.bias.value, signed=True), f"outcome less forecast, over spread{bias}"),
+        ("bias", number(forecast.bias.value, signed=True), f"outcome minus forecast, over spread{bias}"),
         ("sharpness", _four_digits(forecast.sharpness), f"mean standard deviation; {width}"),
         ("CRPS", _four_digits(forecast.crps), f"smaller is better; {score}"),
     ]
@@ -322,7 +329,7 @@ def _axis_rows(axes: Sequence[Forecast]) -> list[Metric]:
 
 def _worst_axis(spread: Sequence[Interval], named: Sequence[str]) -> Metric:
     worst, least = max(range(len(spread)), key=lambda k: spread[k].value), min(x.value for x in spread)
-    meaning = f"along {named[worst]} {_in_brackets(spread[worst])}, the most; least {least:.3g}"
+    meaning = f"along {named[worst]} {_in_brackets(spread[worst])}, the largest; smallest {least:.3g}"
     return "by axis", number(spread[worst].value), meaning
 
 
@@ -331,7 +338,7 @@ def _bias_rows(bias: Sequence[Interval], named: Sequence[str], unit: str) -> lis
     off = max(range(len(bias)), key=lambda k: abs(bias[k].value))
     if not (bias[off].low > 0.0 or bias[off].high < 0.0):
         return []
-    meaning = f"along {named[off]} {_in_brackets(bias[off])}: outcome less forecast{unit}"
+    meaning = f"along {named[off]} {_in_brackets(bias[off])}: outcome minus forecast{unit}"
     return [("bias", number(bias[off].value, signed=True), meaning)]
 
 

@@ -111,7 +111,7 @@ class Evaluation(Readings):
         limits : Limits, optional
             The limits of the verdict, and the level of its intervals.
         rows : Predictions, optional
-            The rows, where they are at hand, for what sums do not tell: the reliability of weighted rows, and the exact
+            The rows, where they are at hand, for what sums do not show: the reliability of weighted rows, and the exact
             test of few rows of more than two classes. They are not kept.
         sample_weight : array-like of shape (n,), optional
             Their weights.
@@ -305,7 +305,7 @@ class Evaluation(Readings):
         title : str, optional
             What the page is about.
         fix : Recalibration, optional
-            What `recalibrate` found for the same rows; the page then says what it would win.
+            What `recalibrate` found for the same rows; the page then says what it would gain.
         """
         from ..report import write_report
 

@@ -289,7 +289,7 @@ class GroupVerdict:
     """Whether the model is safe in a group. Its bounds hold together with those of all other groups.
 
     UNSAFE when a lower bound exceeds its limit, SAFE when the upper bounds of all three scales are within theirs;
-    UNDETERMINED otherwise. Predictions of exactly 0 or 1 anywhere, and temperatures that are not known, withhold SAFE.
+    UNDETERMINED otherwise. Predictions of exactly 0 or 1 anywhere, and temperatures that are not known, prevent SAFE.
     It is neither true nor false: compare its ``decision``.
 
     Attributes

@@ -91,10 +91,10 @@ def compare(
 
     Tests of NLL at 5 % reject at most 5.2 % of two-class models that are equal in every row, from 20 rows on: 0.999
     against 0.99 in 0 to 3.9 %, where the t statistic alone gave 80 % at 50 rows. Those of the Brier score reject at
-    most 6.1 %. The verdict then says that these rows cannot
-    tell. States and densities have the t statistic alone. Rows that give an outcome a probability of 0 are left out of
-    the law of chance, which the method says. Rows of a cluster are taken to surprise together unless enough surprises
-    are expected to see that they do not: with few clusters, or sharp models, little can be told.
+    most 6.1 %. The verdict then says that these rows cannot tell. States and densities have the t statistic alone. Rows
+    that give an outcome a probability of 0 are left out of the law of chance, and the method says so. Rows of a cluster
+    are taken to surprise together unless enough surprises are expected to see that they do not: with few clusters, or
+    sharp models, the rows show little.
 
     Examples
     --------

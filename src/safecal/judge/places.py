@@ -33,9 +33,9 @@ class Place:
     shown : bool
         True: over-confident beyond the limit, by bounds that hold together. False: suspected, because the estimate is
         beyond the limit, and either a less firm lower bound is above 0, or the calibration of ranges differs; more rows
-        would tell.
+        would decide.
     by : {"ecd", "temperature", "mistakes"}
-        What is beyond its limit; the first, where several are.
+        What is beyond its limit; the first one, if there are several.
     limit : float
         That limit: in nats, or as a factor.
     n : int
@@ -131,8 +131,9 @@ class Place:
         stated, cases = _stated(self.on, self.low, self.high), _in_percent(self.observed)
         if self.on == "probability":
             return f"where it {stated}, it happens in {cases} of the cases"
-        of_class = self.name.partition(", ")[2]
-        return f"where it is {stated}{', ' + of_class if of_class else ''}, it is right in {cases} of the cases"
+        of_class = self.name.partition(", ")[2].removesuffix(" predicted")
+        predicts = f"predicts {of_class} and " if of_class else ""
+        return f"where it {predicts}is {stated}, it is right in {cases} of the cases"
 
     @property
     def _in_shares(self) -> bool:

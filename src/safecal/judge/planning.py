@@ -41,11 +41,11 @@ class RowsNeeded:
     Attributes
     ----------
     n : int
-        Rows of the example.
+        Rows of the sample.
     on_average : int or None
         Rows at which a calibrated model is called safe on average; None where no number is enough.
     in_places : int or None
-        Rows at which every range of the predictions that is over-confident by twice its limit is found; None where
+        Rows at which every range of the predictions whose ECD is twice its limit is found; None where
         predictions have no ranges.
     power : float
         The probability with which so many rows are enough, for each of the two.
@@ -58,8 +58,8 @@ class RowsNeeded:
     >>> z = rng.normal(0, 2, 200)
     >>> example = safecal.bernoulli(rng.random(200) < 1 / (1 + np.exp(-z)), logits=z)
     >>> print(safecal.rows_needed(example))
-    On average: 270 rows, to call it SAFE if it is calibrated. The example has 200.
-    In places: 14000 rows, to find a range that is over-confident by twice its limit.
+    On average: 270 rows, to call it SAFE if it is calibrated. The sample has 200.
+    In places: 14000 rows, to find a range whose ECD is twice its limit.
     Each with a probability of 80 %.
     """
 
@@ -70,9 +70,9 @@ class RowsNeeded:
 
     def __str__(self) -> str:
         average = "no number of rows is enough" if self.on_average is None else f"{self.on_average} rows"
-        text = f"On average: {average}, to call it SAFE if it is calibrated. The example has {self.n}.\n"
+        text = f"On average: {average}, to call it SAFE if it is calibrated. The sample has {self.n}.\n"
         if self.in_places is not None:
-            text += f"In places: {self.in_places} rows, to find a range that is over-confident by twice its limit.\n"
+            text += f"In places: {self.in_places} rows, to find a range whose ECD is twice its limit.\n"
         return f"{text}{'With' if self.in_places is None else 'Each with'} a probability of {100.0 * self.power:g} %."
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,15 +85,15 @@ class RowsNeeded:
 def rows_needed(
     source: Predictions | Tally | Evaluation, *, power: float = 0.8, **limits: Unpack[LimitOptions]
 ) -> RowsNeeded:
-    """Reckon how many rows would decide, from an example of the predictions.
+    """Estimate how many rows would decide, from a sample of the predictions.
 
-    The example tells how sharp predictions are; outcomes are those that the model expects. A hundred rows of the kind
-    that will come are a good example. Rows are taken as independent.
+    The sample shows how sharp predictions are. Its outcomes are not used: outcomes are those that the model expects. A
+    hundred rows of the kind that will come are a good sample. Rows are taken as independent.
 
     Parameters
     ----------
     source : Predictions, Tally or Evaluation
-        The example.
+        The sample.
     power : float, default 0.8
         The probability with which so many rows are to be enough.
     **limits

@@ -113,7 +113,9 @@ def _further_sentences(f: Findings, diagnosis: Diagnosis | None) -> list[str]:
         "slice of its features": slices is not None and not slices.found and len(slices.features) > 0,
     }
     if safe and everywhere and any(looked_at.values()):
-        sentences.append(f"No {' and no '.join(name for name, looked in looked_at.items() if looked)} shows it.")
+        names = [f"no {name}" for name, looked in looked_at.items() if looked]
+        listed = " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
+        sentences.append(f"{listed[0].upper()}{listed[1:]} shows it.")
     unseen = tally.dimension > 1 and not directions and (tally.look is None or bool(tally.others))
     if safe and everywhere and unseen:
         sentences.append("Directions of its states were not looked at.")
@@ -142,7 +144,7 @@ def _average_reason(decision: Decision, s: Summary, average: Average, *, scaled:
     """Say what the averages say, with the bound that decided; ``scaled``: a temperature is what is wrong."""
     if s.weight_impossible > 0.0:
         rows = "1 outcome" if s.n_impossible == 1 else f"{s.n_impossible} outcomes"
-        return f"{rows} happened to which the model had given probability 0."
+        return f"{rows} happened that had probability 0."
     ecd, t = average.ecd.interval, average.temperature.interval
     at = f"at {100 * ecd.level:g} % confidence"
     if decision == SAFE:
@@ -221,8 +223,9 @@ def _bold_reason(f: Findings) -> str:
     count, farthest = f.bold
     rows = rounded(math.ceil(2.0 * farthest / f.average.ecd.limit))
     return (
-        f"{count} of {f.tally.n} predictions are so sure, with log-odds of up to {farthest:.3g}, that two mistakes "
-        f"among them would exceed the limit. They may not have come yet: about {rows} rows would show them."
+        f"{count} of {f.tally.n} predictions {'is' if count == 1 else 'are'} so sure, with log-odds of up to "
+        f"{farthest:.3g}, that two mistakes among them would exceed the limit. They may not have come yet: about "
+        f"{rows} rows would show them."
     )
 
 
@@ -233,14 +236,16 @@ def _hopeless_reason(tally: Tally, far: int) -> str:
         return certain_reason(tally.n_certain, tally.n, classes, tally.decimals, labels=only_labels(tally))
     if far and tally.top is not None:
         return (
-            f"{far} of {tally.n} predictions leave other classes no probability that a float can hold: such a "
-            "prediction claims never to fail, and no number of rows can show that. Let no logit lie further below the "
-            "largest of its row than you mean: `np.maximum(logits, logits.max(1, keepdims=True) - 40)`."
+            f"{far} of {tally.n} predictions {'gives' if far == 1 else 'give'} other classes probabilities that are "
+            "too small for a float: such a prediction claims never to fail, and no number of rows can show that. Limit "
+            "how far a logit may lie below the largest of its row: "
+            "`np.maximum(logits, logits.max(1, keepdims=True) - 40)`."
         )
     if far:
         return (
-            f"{far} of {tally.n} log-odds are beyond a million: such a prediction claims never to fail, and no "
-            "number of rows can show that. Limit them to what you mean: `np.clip(logits, -40, 40)`."
+            f"{far} of {tally.n} log-odds {'is' if far == 1 else 'are'} beyond a million: such a prediction claims "
+            "never to fail, and no number of rows can show that. Limit them to what you mean: "
+            "`np.clip(logits, -40, 40)`."
         )
     return "its predictions are almost certain, and no number of rows can show that such certainty is right."
 
@@ -262,11 +267,14 @@ def _local_reason(
     }[average, bool(shown)]
     ends = f"The bounds of all places hold together at {100 * level:g} % confidence."
     if not shown:
-        ends = f"More {'clusters' if clustered else 'rows'} would tell."
+        more = f"more {'clusters' if clustered else 'rows'}"
+        ends = f"{more[0].upper()}{more[1:]} would decide."
         if uneven:
-            ends = f"Its calibration differs {uneven}: {ends[0].lower()}{ends[1:-1]} where."
+            ends = f"Its calibration differs {uneven}: {more} would show where."
         if clustered and all(place.by == "temperature" for place in places):
-            ends = "Where rows come in clusters, too high a temperature of a group can be suspected, but not shown."
+            ends = (
+                "If rows come in clusters, a temperature of a group that is too high can be suspected, but not shown."
+            )
     return f"{start}: {text}. {ends}"
 
 

@@ -204,7 +204,7 @@ class Verdict:
     worst_share : float
         Share of all excess above 0 in the most surprising 1 % of the rows: near 1, a few rows decide.
     diagnosis : Diagnosis or None
-        What is wrong with it, and what mends it; None where nothing is found, or it is safe and not too vague.
+        What is wrong with it, and what fixes it; None where nothing is found, or it is safe and not too vague.
     words : Late
         ``reason``, ``diagnosis``, ``worst`` and ``worst_share``, computed when one of them is first asked for.
     too_small : TooSmall
@@ -253,7 +253,7 @@ class Verdict:
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """What is wrong, and what mends it; None where nothing is, or where the data do not tell."""
+        """What is wrong, and what fixes it; None where nothing is, or where the data do not show it."""
         return self.words.value.diagnosis
 
     @property

@@ -95,8 +95,8 @@ def recalibrate(
     labels : sequence of K hashables, optional
         The names of the columns in their order, for shape (n, K).
     method : {"auto", "identity", "temperature", "affine", "beta", "isotonic", "vector", "axes"}, default "auto"
-        A map of `safecal.maps`; with ``"auto"`` the simplest whose held-out NLL is within one standard error, of the
-        difference row by row, of the best. That is the identity where rows are too few to do good.
+        A map of `safecal.maps`; with ``"auto"`` the simplest one whose held-out NLL is within one standard error of
+        the best; the error is that of the difference, row by row. With too few rows it is the identity.
     safe : bool, default True
         Whether over-confidence is ruled out after the map, as `safecal.maps.Safe` does.
     alpha : float, default 0.05

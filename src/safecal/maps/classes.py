@@ -40,7 +40,7 @@ class _OfClasses(PlainMap[F]):
 class Affine(_OfClasses[Fitted[Any]]):
     """Move log-odds and scale them: ``slope * z + shift``, known as Platt scaling.
 
-    With K classes, log-probabilities are multiplied by one slope, and each class has a shift of its own. It mends
+    With K classes, log-probabilities are multiplied by one slope, and each class has a shift of its own. It corrects
     forecasts that are too high or too low, and too sharp or too vague, at once.
 
     Attributes
@@ -132,7 +132,7 @@ class Affine(_OfClasses[Fitted[Any]]):
 class Vector(_OfClasses[Fitted[ClassLines]]):
     """Scale and move the log-probability of each class: ``weights[k] * log p_k + shifts[k]``, known as vector scaling.
 
-    It mends a model of three classes or more that is over-confident in some of them, or that predicts some too often.
+    It corrects a model of three classes or more that is over-confident in some of them, or predicts some too often.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ class Beta(_OfTwoClasses[Fitted[BetaCurve]]):
     """Bend log-odds: ``a log p - b log(1 - p) + c``, known as beta calibration.
 
     With a = b it is `Affine`. Where a and b differ, predictions near 0 and predictions near 1 are scaled differently:
-    a is the slope of small log-odds, b that of large ones.
+    a is the slope of log-odds far below 0, b that of log-odds far above 0.
 
     Attributes
     ----------
@@ -265,12 +265,12 @@ class Beta(_OfTwoClasses[Fitted[BetaCurve]]):
 
     @property
     def a_(self) -> float:
-        """The slope of small log-odds."""
+        """The slope of log-odds far below 0."""
         return self.fit_.step.a
 
     @property
     def b_(self) -> float:
-        """The slope of large log-odds."""
+        """The slope of log-odds far above 0."""
         return self.fit_.step.b
 
     @property
@@ -282,9 +282,9 @@ class Beta(_OfTwoClasses[Fitted[BetaCurve]]):
     def sentence_(self) -> str:
         """What the map does, in a sentence."""
         middle = float(self.fit_.step.of(np.zeros(1))[0])
-        middle_words = f"even odds become {special.expit(middle):.2g}"
+        middle_words = f"one half becomes {special.expit(middle):.2g}"
         return sentence_of(
-            f"small log-odds are multiplied by {self.a_:.2g} and large ones by {self.b_:.2g}", middle_words
+            f"log-odds far below 0 are multiplied by {self.a_:.2g} and those far above by {self.b_:.2g}", middle_words
         )
 
     def _numbers(self) -> str:
@@ -315,7 +315,7 @@ class Isotonic(_OfTwoClasses[Fitted[Stairs]]):
     The stairs of isotonic regression are joined, the least different neighbours first, until two steps explain the
     outcomes better than one by at least 3 nats. Then each step is lent two rows with the overall share of positives, so
     that none says 0 or 1. Equal predictions are never parted. Predictions of exactly 0 and 1 belong to the first and
-    the last step, and outcomes that contradict them are no error. It needs 50 rows of both classes.
+    the last step, and outcomes that contradict them are not an error. It needs 50 rows of both classes.
 
     Examples
     --------

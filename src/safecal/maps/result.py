@@ -78,7 +78,7 @@ class Candidate:
 @steadied
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Recalibration:
-    """A map that mends predictions, why it was taken, and how it does on rows that it was not fitted to.
+    """A map that corrects predictions, why it was taken, and how it does on rows that it was not fitted to.
 
     Attributes
     ----------

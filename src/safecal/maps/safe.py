@@ -74,7 +74,7 @@ class Safe(Map):
 
     The temperature is chosen on rows that the map was not fitted to, and no row is wasted: each fold is predicted by
     the map fitted to the other folds, the safe temperature is that of all those predictions, and it follows the map
-    fitted to all rows. Where the map can mend what is wrong, the recalibrated predictions are over-confident, on new
+    fitted to all rows. Where the map can correct what is wrong, the recalibrated predictions are over-confident, on new
     rows of the same kind, with a probability of about ``alpha`` at most.
 
     Parameters

@@ -73,7 +73,7 @@ class FittedAxes:
 class Axes(PlainMap[FittedAxes]):
     """Move the means of Gaussian states, and scale each axis of their covariances.
 
-    With S the diagonal matrix of the factors, a covariance C becomes ``S C S``. It mends an estimator that is
+    With S the diagonal matrix of the factors, a covariance C becomes ``S C S``. It corrects an estimator that is
     over-confident in its velocities alone, or off to one side.
 
     Parameters

@@ -291,7 +291,7 @@ class SafeTemperature(_Tempering):
     once: 30 clusters of 50 rows that do were over-confident in 37 % when taken as independent, and in less than 1 %
     with ``cluster``. The price is a flatter temperature where clusters are few; with fewer than five there is none.
 
-    Where the most likely outcome happened in every row, there is a safe temperature nevertheless: the one at which
+    Where the most likely outcome happened in every row, there is still a safe temperature: the one at which
     some surprise would have been due. Where there are fewer than 10 rows (30 in a group), where an outcome of
     probability 0 happened, where confidence carries no information, or where over-confidence is not ruled out at any
     temperature, an error says so.

@@ -161,12 +161,13 @@ class Monitor(MonitorState):
         return tuple(self._take(predictions, parts, window, batch))
 
     def _split(self, predictions: Predictions, by: By) -> list[tuple[Hashable, IndexArray]]:
-        _, keys, codes = group_codes(by, predictions.n, predictions.outcome)
+        name, keys, codes = group_codes(by, predictions.n, predictions.outcome)
         if None in keys:  # which stands for all rows
-            missing = codes == keys.index(None)
+            missing, rule = codes == keys.index(None), "must not hold missing values"
             raise fail(
-                MissingValueError, "by", "must not be missing", got="none", place=f"row {int(missing.argmax())}",
-                count=(int(missing.sum()), predictions.n), hint='name such rows, for example "unknown".',
+                MissingValueError, name if isinstance(by, Mapping) else "by", rule, got="nothing",
+                place=f"row {int(missing.argmax())}", count=(int(missing.sum()), predictions.n),
+                hint='name such rows, for example "unknown".',
             )  # fmt: skip
         if (count := len(self._groups.keys() | set(keys))) > MAX_GROUPS:
             raise fail(ShapeError, "by", f"must have at most {MAX_GROUPS} different values", got=f"{count}")

@@ -88,7 +88,7 @@ def check_column(column: PublishedColumn) -> ColumnCheck:
     Returns
     -------
     ColumnCheck
-        What fits, and what can be told about the rows.
+        What fits, and what they say about the rows.
 
     Examples
     --------

@@ -91,7 +91,7 @@ def paper_draws() -> np.random.RandomState:
     """Return a fresh generator that draws what the published Table 1 was made from.
 
     NumPy's older generator with the seed 99, made anew for each of the three noises. NumPy promises that its draws
-    never change. How it was found is told on the page of the study.
+    never change. The page of the study says how it was found.
 
     Returns
     -------

@@ -308,8 +308,8 @@ def _excess_axis(ax: Axes, low: float, high: float) -> None:
 class TransformDisplay(Display):
     """Histogram of the probability integral transform: where outcomes fall in their forecasts.
 
-    A right forecast is even. A U says that it is too narrow, a hump that it is too wide, a slope that it is biased.
-    Most bars of a right forecast lie in the band.
+    A right forecast is even. A U shape means that it is too narrow, a hump that it is too wide, a slope that it is
+    biased. Most bars of a right forecast lie in the band.
 
     Attributes
     ----------

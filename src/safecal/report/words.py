@@ -124,7 +124,8 @@ def meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
 def _local_meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     sentences = []
     if verdict.on_average == SAFE:
-        sentences.append("On average its confidence is right, but the average hides places where it is not.")
+        hides = "the average hides" if verdict.decision == UNSAFE else "an average can hide"
+        sentences.append(f"On average its confidence is right, but {hides} places where it is not.")
     if verdict.decision == UNSAFE and family_named(evaluation.family).discrete:
         sentences.append("There it is wrong more often than it says.")
     elif verdict.decision == UNSAFE:
@@ -137,7 +138,7 @@ def _local_meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
 def _safe_meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
     sentences = ["When the model says how sure it is, you can believe it, within the limits that were set."]
     if verdict.direction == "under-confident":
-        sentences.append("It is rather too cautious: it is right more often than it says.")
+        sentences.append("It is cautious: it is right more often than it says.")
     sentences.append("Safe does not mean good: other numbers, such as NLL, show how much it knows.")
     return sentences
 
@@ -147,7 +148,7 @@ def _unsafe_meaning(evaluation: Evaluation, verdict: Verdict) -> list[str]:
         single = verdict.n_impossible == 1
         text = f"{rows_text(verdict.n_impossible)} had an outcome that the model had called impossible, "
         text += f"and {'that is' if single else 'each is'} an infinite surprise: "
-        text += "no number of good predictions outweighs it."
+        text += "no number of good predictions makes up for it."
         if not math.isnan(ecd := evaluation.summary.ecd_possible):
             return [text, f"Without {'it' if single else 'them'}, ECD is {metric_text(ecd)} nat."]
         return [text]
@@ -332,7 +333,7 @@ GLOSSARY = (
     ),
     ("over-confident", "more surprised than announced; unsafe, because people rely on its certainty"),
     ("under-confident", "less surprised than announced; cautious"),
-    ("impossible", "something happened to which the model had given probability 0: an infinite surprise"),
+    ("impossible", "an outcome happened that had probability 0: an infinite surprise"),
     ("NLL", "negative log-likelihood: the mean surprisal; a proper score, smaller is better"),
     (
         "ECE",

@@ -103,7 +103,7 @@ def find_slices(
     Warns
     -----
     UserWarning
-        A feature tells what happened. It is left out: those for whom it went wrong are no slice.
+        If a feature says what happened. It is left out: those for whom it went wrong are not a slice.
 
     Examples
     --------

@@ -218,7 +218,9 @@ def _slice_temperatures(
     elif tally.family == "gaussian":
         law = StateKeys(sums)
     else:
-        return [Interval(math.nan, math.nan, math.nan, level, "none: this density does not tell it")] * len(sums)
+        return [Interval(math.nan, math.nan, math.nan, level, "none: it is not defined for these predictions")] * len(
+            sums
+        )
     widened = None if tally.clusters is None else half_width
     temperatures = KeyTemperatures(lambda keys: law, sums, alpha, widened).intervals(np.arange(len(sums)))
     # One NaN, so that equal intervals are equal.

@@ -248,7 +248,7 @@ def post(url: str, raised: Raised, *, attempts: int = 4, timeout: float = 10, pa
             except (OSError, http.client.HTTPException, ValueError) as error:
                 failure = _without_secrets(str(getattr(error, "reason", error)) or type(error).__name__, url)
             if connection.cut:
-                failure = f"no whole answer came within {timeout:g} s"
+                failure = f"no complete answer came within {timeout:g} s"
     times = "once" if attempts == 1 else f"{attempts} times"
     raise NotifyError(f"the webhook at {_host(url)} was tried {times}, and failed; the last failure: {failure}.")
 

@@ -208,7 +208,7 @@ class SqliteStore(Store):
         if _is_kind(error, "SQLITE_BUSY"):
             return FileError(
                 f"{name} is locked by another program, for more than {self._patience:g} s.\n\n"
-                "Hint: end its transaction; nothing of ours was written."
+                "Hint: end its transaction; safecal wrote nothing."
             )
         if _is_kind(error, "SQLITE_FULL", "SQLITE_IOERR"):
             problem = "is on a full disk" if _is_kind(error, "SQLITE_FULL") else f"cannot be written or read ({error})"
@@ -324,7 +324,7 @@ class PostgresqlStore(Store):
         for secret in self._secrets:
             message = message.replace(secret, "...")
         if isinstance(error, self._library.errors.LockNotAvailable):
-            return FileError(f"{self.name} is locked by another program: {message}. Nothing of ours was written.")
+            return FileError(f"{self.name} is locked by another program: {message}. safecal wrote nothing.")
         if isinstance(error, self._library.OperationalError):
             return FileError(
                 f"{self.name} cannot be reached: {message}.\n\n"

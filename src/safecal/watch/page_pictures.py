@@ -33,7 +33,7 @@ from .history import LEVEL, History, Reading, Slot, log10
 __all__ = ["STRETCHES", "EvidenceCurve", "pictures_section", "thinned", "windows_figure"]
 
 _SIZE = (440.0, 262.0)
-_LEFT, _RIGHT, _TOP, _BOTTOM = 52.0, 428.0, 40.0, 212.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 428.0, 40.0, 212.0
 _WINDOWS_SIZE = (440.0, 372.0)  # of ECD by window
 _WINDOWS_TOP, _WINDOWS_BOTTOM = 28.0, 232.0
 _FLOOR, _TALLEST = 318.0, 56.0  # of the rows

@@ -175,7 +175,7 @@ class Store(ABC):
             if self._execute(statement, (self.model, taken.batch)):
                 raise FileError(f"{self.name} has counted the batch {taken.batch!r} before; it counts once.")
             if changes != self._changes + 1:  # a lock was lost, and what we know is no longer so
-                raise FileError(f"{self.name} was changed by another watcher; nothing of ours was written.")
+                raise FileError(f"{self.name} was changed by another watcher; safecal wrote nothing.")
             self._execute(
                 "INSERT INTO safecal_batches (model, batch, digest, stamp) VALUES (?, ?, ?, ?)",
                 (self.model, taken.batch, taken.digest, taken.stamp),

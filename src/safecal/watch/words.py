@@ -105,7 +105,7 @@ def _over_state(history: History, reading: Reading, groups: list[Hashable]) -> S
     meaning = [_promise(history, reading.changed)]
     if impossible:
         meaning.append(
-            f"{rows_text(impossible)} had an outcome to which the model had given probability 0. Since then evidence "
+            f"{rows_text(impossible)} had an outcome of probability 0. Since then evidence "
             "and ECD are infinite, and they stay infinite: fix the model, and watch it with a new store."
         )
     elif judged is not None:

@@ -68,7 +68,7 @@ class LanguageModelRun:
     pieces : mapping of int to str
         The text of each token.
     special : frozenset of int
-        Tokens that are no text.
+        Tokens that are not text.
     fields : sequence of mapping
         What is known of each text.
     classes : int
@@ -319,7 +319,7 @@ def _lines(content: str, name: str) -> Iterator[Any]:
         try:
             yield json.loads(line)
         except ValueError as error:
-            raise FileError(f"line {number} of {name!r} is no JSON: {error}.") from error
+            raise FileError(f"line {number} of {name!r} is not JSON: {error}.") from error
 
 
 def _windows(document: int, length: int, size: int, stride: int) -> Iterator[_Window]:

@@ -251,7 +251,7 @@ class PretrainedModel(Pretrained):
         missing = sorted(info["missing_keys"])
         if missing:
             raise FileError(
-                f"the model {self.name!r} has no weights for {', '.join(missing[:3])}: it is no classifier yet.\n\n"
+                f"the model {self.name!r} has no weights for {', '.join(missing[:3])}: it is not a classifier yet.\n\n"
                 "Hint: name a model that was fine-tuned for this task."
             )
         self._network = network.float().to(self.device).eval()

@@ -63,16 +63,16 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     estimator : estimator
         A classifier with ``predict_proba``, or with ``decision_function``, whose values are then taken for logits.
     method : {"auto", "identity", "temperature", "affine", "beta", "isotonic", "vector"}, default "auto"
-        The map that mends the probabilities, one of `safecal.maps`. ``"auto"`` tries all of them on held-out rows and
-        takes the simplest that is as good as the best; below 20 rows it leaves the probabilities as they are. Another
+        The map that corrects the probabilities, one of `safecal.maps`. ``"auto"`` tries all on held-out rows and takes
+        the simplest that is as good as the best; below 20 rows it leaves the probabilities as they are. Another
         map is fitted or refused: rows that are all predicted right, for example, have no temperature.
     alpha : float, default 0.05
-        Accepted probability that the mended probabilities are over-confident.
+        Accepted probability that the corrected probabilities are over-confident.
     cv : int, splitter, iterable or "prefit", default 5
         The folds, each row in one of them. A number makes stratified folds, of whole groups where there are groups; it
         makes fewer where the rarest class has fewer rows.
     clip : float, optional
-        Move the probabilities of the classifier into ``[clip, 1 - clip]`` before they are mended. By default this is
+        Move the probabilities of the classifier into ``[clip, 1 - clip]`` before they are corrected. By default this is
         done only where it gives some class a probability of exactly 0, as forests do: 0 is replaced by half of the
         smallest other probability, but by no less than ``1 / (2 n)``, which n rows cannot tell from 0.
 
@@ -83,17 +83,17 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
     estimator_ : estimator
         The classifier, fitted to all rows.
     recalibration_ : Recalibration
-        What mends its probabilities: the map, what else was tried, why it was taken, and ``before``, the evaluation of
-        the classifier's own predictions for rows that it was not fitted to.
+        What corrects its probabilities: the map, what else was tried, why it was taken, and ``before``, the evaluation
+        of the classifier's own predictions for rows that it was not fitted to.
     evaluation_ : Evaluation
         The same after the map, fitted for each part of the rows to the others, and after the temperature that rules
         over-confidence out. ``evaluation_.verdict`` is the verdict.
     clip_ : float or None
         The value at which probabilities were clipped.
     n_features_in_ : int
-        How many features there are, where the classifier tells.
+        How many features there are, where the classifier says so.
     feature_names_in_ : ndarray
-        Their names, where the classifier tells.
+        Their names, where the classifier says so.
 
     See Also
     --------
@@ -132,7 +132,7 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         groups: ArrayLike | None = None,
         **params: Any,
     ) -> Self:
-        """Fit the classifier, and what mends its probabilities.
+        """Fit the classifier, and what corrects its probabilities.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
         number = {name: k for k, name in enumerate(classes.tolist())}
         happened = np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.intp)
         if (happened < 0).any():
-            raise ValueError(f"the estimator knows no class {show(labels[happened.argmin()])}.")
+            raise ValueError(f"the estimator does not know the class {show(labels[happened.argmin()])}.")
         return classes, happened
 
     def _held_out(
@@ -284,11 +284,11 @@ class SafeCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimato
 
     @property
     def evaluation_(self) -> Evaluation:
-        """The evaluation of the mended predictions for rows that neither classifier nor map was fitted to."""
+        """The evaluation of the corrected predictions for rows that neither classifier nor map was fitted to."""
         return self.recalibration_.after
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the mended probability of each class.
+        """Return the corrected probability of each class.
 
         Parameters
         ----------

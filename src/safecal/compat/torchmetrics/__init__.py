@@ -36,7 +36,7 @@ class _Multiclass(Calibration):
 class BinaryECD(Calibration):
     """ECD of two classes in nats: above 0 over-confident, below 0 under-confident, 0 as surprised as it said.
 
-    It is no proper score: a model that says nothing scores 0. Log NLL beside it, or use `BinaryCalibration`.
+    It is not a proper score: a model that says nothing scores 0. Log NLL beside it, or use `BinaryCalibration`.
     One outcome that the model had called impossible makes it ``+inf``.
 
     Parameters
@@ -116,7 +116,7 @@ class BinaryCalibration(Calibration):
 class MulticlassECD(_Multiclass):
     """ECD of two or more classes in nats: above 0 over-confident, below 0 under-confident, 0 as surprised as it said.
 
-    It is no proper score: a model that says nothing scores 0. Log NLL beside it, or use `MulticlassCalibration`.
+    It is not a proper score: a model that says nothing scores 0. Log NLL beside it, or use `MulticlassCalibration`.
     One outcome that the model had called impossible makes it ``+inf``.
 
     Parameters

@@ -327,7 +327,7 @@ def _refusal(bad: Any, values: Any, y: Any, classes: int, from_logits: bool) -> 
             rule, hint = "must be finite or -inf", "a +inf logit has no softmax."
         else:
             rule = "must have a finite value in each row"
-            hint = "a row of nothing but -inf gives no class a probability."
+            hint = "a row of only -inf gives no class a probability."
         return fail(RangeError, "preds", rule, place=where, count=count, hint=hint)
     outside = row[(row < 0.0) | (row > 1.0)].reshape(-1)
     if len(outside):

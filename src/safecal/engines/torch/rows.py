@@ -109,7 +109,7 @@ def refuse_classes(surprisal: Any, y_true: Any, logits: Any, ignore_index: int |
     if bool((row == float("inf")).any()):
         rule, hint = "must be finite or -inf", "a +inf logit has no softmax."
     else:
-        rule, hint = "must have a finite value in each row", "a row of nothing but -inf gives no class a probability."
+        rule, hint = "must have a finite value in each row", "a row of only -inf gives no class a probability."
     raise fail(RangeError, "logits", rule, place=where, count=(count, n), hint=hint)
 
 
