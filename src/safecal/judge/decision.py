@@ -22,6 +22,7 @@ from .._types import Decision, FloatArray, IndexArray
 from ..inference import Interval
 from ..inference.bounds import Mistakes, costly_ratio, divergence, ratio_at_least
 from ..inference.directions import judged_directions, shows_directions
+from ..inference.forecasts import seldom_held
 from ..inference.local import Local, Range
 from ..inference.shifts import frequent_classes
 from ..inference.sum_bounds import firm_and_weak_bounds
@@ -97,7 +98,8 @@ def judge(
     # States that are few beside their axes leave some direction unseen.
     unseen = tally.dimension > 1 and limits.everywhere and not shows_directions(tally, limits.level)
     stopped = limits.everywhere and slices is not None and slices.interrupted
-    if decision == SAFE and (certain or too_sure or single_row or far or bold[0] or unseen or stopped):
+    held = seldom_held(tally) if limits.everywhere else math.nan
+    if decision == SAFE and (certain or too_sure or single_row or far or bold[0] or unseen or stopped or held < 1.0):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
     hopeless = decision == UNDETERMINED and not places and bool(certain or too_sure or (far and on_average == SAFE))
@@ -107,8 +109,8 @@ def judge(
         tally=tally, limits=limits, average=average, local=local, slices=slices, decision=decision,
         on_average=on_average, places=places, other_groups=other_groups, too_small=too_small,
         groups_differ=groups_differ, says_nothing=says_nothing, single_row=single_row, unseen_direction=unseen,
-        search_stopped=stopped, hopeless=hopeless, far=0 if too_sure else far, bold=bold, rows_needed=more_rows,
-        clusters_needed=more_clusters,
+        held=held, search_stopped=stopped, hopeless=hopeless, far=0 if too_sure else far, bold=bold,
+        rows_needed=more_rows, clusters_needed=more_clusters,
     )  # fmt: skip
     return Verdict(
         decision=decision, on_average=on_average, where=places, ecd=ecd, temperature=temperature, mistakes=mistakes,

@@ -50,6 +50,7 @@ class Findings:
     says_nothing: bool
     single_row: bool
     unseen_direction: bool  # rows are too few to see every direction of a state
+    held: float  # share of outcomes in intervals of 90 % of a density's draws, where that is too few; else NaN
     search_stopped: bool  # of slices
     hopeless: bool  # no number of rows would decide
     far: int  # log-odds that claim never to fail
@@ -92,6 +93,11 @@ def _first_reason(f: Findings, diagnosis: Diagnosis | None) -> str:
             return f"{rows} cannot show every direction of {tally.dimension} axes."
         if f.bold[0]:
             return _bold_reason(f)
+        if not math.isnan(f.held):
+            return (
+                "its log-density shows no over-confidence, and its draws do: where they say 90 %, "
+                f"{100 * f.held:.3g} % of the outcomes lie. Is it the logarithm of the density that is drawn from?"
+            )
         if f.search_stopped:
             return "the search for slices was stopped before its end, so no slice is ruled out."
     return reason
