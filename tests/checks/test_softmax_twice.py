@@ -47,6 +47,20 @@ def test_are_told_from_logits(classes: int) -> None:
     safecal.evaluate(y, logits=p)
 
 
+@pytest.mark.parametrize("clustered", [False, True])
+def test_one_column_of_probabilities_is_asked_about(clustered: bool) -> None:
+    rng, question = np.random.default_rng(3), "All its log-odds lie between 0 and 1: are they probabilities?"
+    z = rng.normal(3, 2, 1000)
+    beside = {"cluster": np.arange(1000) // 2} if clustered else {}
+    y, p = rng.random(1000) < special.expit(z / 2), special.expit(z)
+    assert safecal.evaluate(y, p, **beside).verdict.decision == "UNSAFE"  # type: ignore[arg-type]
+    assert question in safecal.evaluate(y, logits=p, **beside).verdict.reason  # type: ignore[arg-type]
+    others = ({"y_prob": p}, {"logits": z}, {"logits": 1.2 * p}, {"logits": p - 0.2}, {"logits": 0.5 * p})
+    for form in others:
+        assert question not in safecal.evaluate(y, **form, **beside).verdict.reason  # type: ignore[arg-type]
+    assert question not in safecal.evaluate(y[:50], logits=p[:50]).verdict.reason
+
+
 def test_a_few_rows_may_look_like_it_by_chance() -> None:
     assert safecal.evaluate([0, 1, 0], logits=[[0.3, 0.7], [0.6, 0.4], [1.0, 0.0]]).n == 3
 
