@@ -177,6 +177,24 @@ def test_calibrated_models_stay_safe(mean: float, spread: float, n: int) -> None
     assert "UNSAFE" not in decisions
 
 
+def test_clusters_do_not_hide_the_mistakes_of_a_fine_range() -> None:
+    def draw(rng: np.random.Generator, n: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
+        preferred = 2.5 * np.eye(50)[rng.integers(0, 50, n)]
+        p = special.softmax(rng.normal(0, 1, (n, 50)) + preferred, axis=1)
+        first, second = np.argsort(-p, axis=1)[:, :2].T
+        low, high = np.quantile(p.max(axis=1), [0.8, 0.95])
+        wrong = (p.max(axis=1) > low) & (p.max(axis=1) < high) & (rng.random(n) < 0.9)
+        happened = (rng.random((n, 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+        return np.where(wrong & (happened == first), second, happened), p
+
+    for seed in range(4):
+        y, p = draw(np.random.default_rng(seed))
+        for cluster in (None, np.arange(10_000), np.arange(10_000) // 5):  # sums of clusters are coarser
+            verdict = safecal.evaluate(y, p, cluster=cluster).verdict
+            assert verdict.decision != "SAFE"
+            assert "mistakes" in {place.by for place in verdict.where}
+
+
 def test_with_clusters_or_weights_mistakes_are_only_suspected(rng: np.random.Generator) -> None:
     predictions = _rare(0.1, 1e-6, 0.01)(rng, 20_000)
     for options in ({"cluster": np.arange(20_000) // 10}, {"sample_weight": rng.gamma(2.0, 1.0, 20_000)}):

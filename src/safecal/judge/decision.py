@@ -83,7 +83,7 @@ def judge(
             beyond += _rare_places(tally, local, ecd, limits)
         if tally.cell_pairs is not None and not beyond:  # sums of clusters are coarse, and fine ranges can be suspected
             fine = Local.of(replace(tally, cell_pairs=None), limits.level, limits.min_share)
-            beyond += range_places(fine, limits)
+            beyond += range_places(fine, limits) or _of_mistakes(tally, fine, limits, firm=False)
         places = tuple(sorted(beyond, key=lambda place: not place.shown))
     decision = on_average
     if on_average != UNSAFE and places:
@@ -248,7 +248,7 @@ def _rare_places(tally: Tally, local: Local, ecd: Interval, limits: Limits) -> l
 
 def _of_mistakes(tally: Tally, local: Local, limits: Limits, firm: bool) -> list[Place]:
     """Return the worst range with more mistakes than a range may have."""
-    if local.on not in ("probability", "confidence"):
+    if local.on not in ("probability", "confidence") or tally.summary.weight_impossible > 0.0:
         return []
     low, high, said, seen = (local.column(name) for name in ("low", "high", "predicted", "observed"))
     right = one_sided = np.ones(len(local), dtype=bool)
