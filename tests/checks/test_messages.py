@@ -315,6 +315,15 @@ CASES: list[Case] = [
         ),
     ),
     (
+        "probabilities as logits of classes",
+        lambda: safecal.evaluate([0, 1, 2] * 11, logits=[[0.7, 0.2, 0.1], [0.98, 0.01, 0.01], [0.5, 0.5, 0.0]] * 11),
+        FormError,
+        (
+            "`logits` must be unnormalised log-probabilities; got rows that lie in [0, 1] and sum to 1.\n\n"
+            "Hint: these look like probabilities: pass them as `y_prob`."
+        ),
+    ),
+    (
         "rows that do not sum to one",
         lambda: safecal.evaluate([0, 1, 2], [[0.7, 0.2, 0.1], [0.1, 0.1, 0.9], [0.3, 0.3, 0.5]]),
         NormalisationError,

@@ -332,3 +332,30 @@ def test_a_temperature_beyond_those_that_are_known_is_told_as_a_bound(rng: np.ra
     assert "train it again" not in wide.verdict.diagnosis.remedy
     assert (narrow.temperature.value, narrow.temperature.high) == pytest.approx((0.25, 0.25))
     assert narrow.verdict.decision == "SAFE"
+
+
+@pytest.mark.parametrize(
+    "log_density",
+    [lambda x: 0.0 * x, lambda x: stats.norm.pdf(x), lambda x: -0.005 * x * x],
+    ids=["constant", "density", "too flat"],
+)
+def test_a_log_density_that_is_not_that_of_the_draws_is_not_safe(log_density: Any, rng: np.random.Generator) -> None:
+    x = 1.7 * rng.normal(size=500)
+    result = density(x, log_density=log_density, sampler=lambda draw: draw.normal(size=500), rng=0).evaluate()
+    assert result.verdict.on_average == "SAFE"  # it is hardly ever surprised
+    assert result.verdict.decision == "UNDETERMINED"
+    assert "its draws do: where they say 90 %, 7" in result.verdict.reason
+    assert result.judge(rule="average").decision == "SAFE"
+
+
+@pytest.mark.parametrize(
+    "law", [stats.norm, stats.laplace, stats.cauchy, stats.uniform, stats.expon, stats.beta(0.5, 0.5)]
+)
+@pytest.mark.parametrize("n", [10, 100, 1000])
+def test_draws_of_a_right_density_hold_the_outcomes(law: Any, n: int) -> None:
+    for seed in range(10):
+        x = law.rvs(size=n, random_state=seed)
+        drawn = density(x, log_density=law.logpdf, sampler=lambda draw: law.rvs(size=n, random_state=draw), rng=seed)
+        verdict = drawn.evaluate().verdict
+        assert "its draws do" not in verdict.reason
+        assert verdict.decision != "UNSAFE"

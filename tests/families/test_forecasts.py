@@ -349,3 +349,12 @@ def test_outcomes_any_number_of_spreads_away_from_their_draws_are_unsafe(d: int,
     for scaled in excess[1:5]:  # squared distances
         np.testing.assert_allclose(scaled, excess[1], rtol=1e-2)
     assert np.isinf(excess[5]).all(), "impossible by these draws"
+
+
+@pytest.mark.parametrize("axes", [1, 2])
+def test_a_document_without_squared_weights_is_refused(axes: int, rng: np.random.Generator) -> None:
+    x = rng.normal(size=(50, axes)) if axes > 1 else rng.normal(size=50)
+    document = safecal.gaussian(x, np.zeros_like(x), std=1.0).evaluate().to_dict()
+    document["tally"]["forecast"]["sums"][1] = 0.0
+    with pytest.raises(safecal.errors.DocumentError, match="must have the weight of its rows"):
+        safecal.Evaluation.from_dict(document)

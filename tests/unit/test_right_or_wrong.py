@@ -76,6 +76,59 @@ def test_a_likeliest_class_that_is_right_too_seldom_is_unsafe(draw: Draw, confid
     assert place.ecd.value == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("draw", "limit"),
+    [
+        (_second(3, (0.45, 0.4), 0.05), 1.39), (_second(10, (0.45, 0.3), 0.05), 1.39),
+        (_second(100, (0.55, 0.2), 0.1), 1.49), (_second(1000, (0.49, 0.3), 0.05), 1.43),
+    ],
+)  # fmt: skip
+def test_a_likeliest_class_that_is_no_more_than_half_sure_may_not_be_far_off(draw: Draw, limit: float) -> None:
+    result = draw(np.random.default_rng(0), 1000).evaluate()
+    assert result.verdict.decision == "UNSAFE"
+    assert result.verdict.on_average == "SAFE"  # in nats a mistake is no surprise, where mistakes are announced
+    place = result.verdict.where[0]
+    assert place.by == "mistakes"
+    assert place.limit == pytest.approx(limit, abs=0.01)
+    assert f"{place.seen:.0f} mistakes for {place.announced:.0f} announced" in result.verdict.reason
+    assert result.judge(threshold=1.0, local_threshold=1.0).decision == "SAFE"
+    assert safecal.Evaluation.from_dict(json.loads(json.dumps(result.to_dict()))).verdict.decision == "UNSAFE"
+
+
+def test_such_rows_beside_others_are_not_safe() -> None:
+    rng = np.random.default_rng(2)
+    vague = _second(10, (0.45, 0.3), 0.05)(rng, 1500)
+    p = special.softmax(rng.normal(0, 2, (3500, 10)), axis=1)
+    right = (rng.random((3500, 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    predictions = np.concatenate([vague.values, p])  # type: ignore[attr-defined]
+    result = safecal.evaluate(np.concatenate([vague.happened, right]), predictions)  # type: ignore[attr-defined]
+    assert result.verdict.decision != "SAFE"
+    assert result.verdict.where[0].by == "mistakes"
+    assert result.judge(local_threshold=1.0).decision == "SAFE"
+
+
+@pytest.mark.parametrize("said", [[0.25] * 4, [0.5, 0.5, 1e-9], [0.4, 0.4, 0.2]])
+def test_classes_that_are_as_likely_as_each_other_are_no_claim(said: list[float], rng: np.random.Generator) -> None:
+    p = np.tile(np.array(said) / sum(said), (5000, 1))
+    happened = np.where(rng.random(5000) < 0.95, 1, 0) if said[-1] != 0.2 else rng.choice(3, 5000, p=[0.1, 0.7, 0.2])
+    assert safecal.evaluate(happened, p).verdict.decision == "SAFE"
+
+
+@pytest.mark.parametrize(("classes", "spread"), [(3, 1.0), (5, 0.6), (10, 0.5), (100, 1.5), (6, "rounded")])
+def test_calibrated_models_that_are_never_sure_stay_safe(classes: int, spread: float | str) -> None:
+    decisions = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = special.softmax(rng.normal(0, spread if isinstance(spread, float) else 1.0, (1000, classes)), axis=1)
+        if spread == "rounded":  # many are as likely as each other
+            p = np.maximum(np.round(p, 1), 0.02)
+            p /= p.sum(axis=1, keepdims=True)
+        y = (rng.random((1000, 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+        decisions.append(safecal.evaluate(y, p).verdict.decision)
+    assert decisions.count("SAFE") >= 17
+    assert "UNSAFE" not in decisions
+
+
 def _beside(said: float, true: float, share: float) -> Draw:
     """Draw rows of which a part says nearly the same, and something else is true; the others are calibrated."""
 
@@ -122,6 +175,24 @@ def test_calibrated_models_stay_safe(mean: float, spread: float, n: int) -> None
         decisions.append(safecal.evaluate(rng.random(n) < special.expit(z), logits=z).verdict.decision)
     assert decisions.count("SAFE") >= 18
     assert "UNSAFE" not in decisions
+
+
+def test_clusters_do_not_hide_the_mistakes_of_a_fine_range() -> None:
+    def draw(rng: np.random.Generator, n: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
+        preferred = 2.5 * np.eye(50)[rng.integers(0, 50, n)]
+        p = special.softmax(rng.normal(0, 1, (n, 50)) + preferred, axis=1)
+        first, second = np.argsort(-p, axis=1)[:, :2].T
+        low, high = np.quantile(p.max(axis=1), [0.8, 0.95])
+        wrong = (p.max(axis=1) > low) & (p.max(axis=1) < high) & (rng.random(n) < 0.9)
+        happened = (rng.random((n, 1)) > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+        return np.where(wrong & (happened == first), second, happened), p
+
+    for seed in range(4):
+        y, p = draw(np.random.default_rng(seed))
+        for cluster in (None, np.arange(10_000), np.arange(10_000) // 5):  # sums of clusters are coarser
+            verdict = safecal.evaluate(y, p, cluster=cluster).verdict
+            assert verdict.decision != "SAFE"
+            assert "mistakes" in {place.by for place in verdict.where}
 
 
 def test_with_clusters_or_weights_mistakes_are_only_suspected(rng: np.random.Generator) -> None:

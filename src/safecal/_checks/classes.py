@@ -106,8 +106,36 @@ def _bad_probability(array: AnyArray, name: str) -> InputError:
     return refuse(array, name, lambda x: (x < 0) | (x > 1), RangeError, rule, hint)
 
 
+_LOOKED_AT, _NEAR_ONE = 64, 0.02  # values of classes that settle it, and how far short floats take a sum from 1
+
+
+def telling_rows(classes: int) -> int:
+    """Return how many rows tell logits from probabilities."""
+    return 1 + _LOOKED_AT // (classes - 1)
+
+
+def refuse_probabilities(array: AnyArray, name: str, hint: str | None = None) -> None:
+    """Refuse logits of classes that are probabilities: their softmax is vague, however sure the model is.
+
+    No logits lie in [0, 1] and sum to 1 in every row. A look at a few rows ends most searches.
+    """
+    few = telling_rows(array.shape[1])
+    if len(array) >= few and _distributions(array[:few]) and all(_distributions(array[p]) for p in slices(array)):
+        rule, got = "must be unnormalised log-probabilities", "rows that lie in [0, 1] and sum to 1"
+        raise fail(FormError, name, rule, got=got, hint=hint or phrase("probabilities"))
+
+
+def _distributions(rows: AnyArray) -> bool:
+    if not rows.min() >= 0:
+        return False
+    with np.errstate(over="ignore"):
+        return bool((np.abs(rows.sum(axis=1, dtype=np.float64) - 1.0) <= _NEAR_ONE).all())
+
+
 def real_logits(array: AnyArray, name: str) -> bool:
     """Refuse NaN, and in a matrix +inf and rows of nothing but -inf; tell whether any value is infinite."""
+    if array.ndim == 2:
+        refuse_probabilities(array, name)
     infinite = False
     for part in slices(array):
         values = array[part]

@@ -35,7 +35,8 @@ def _ranks(transform: FloatArray, weight: FloatArray) -> FloatArray:
 
 def _require_ranks(ranks: FloatArray, weight: float, square: float) -> None:
     """Refuse sums of a document whose ranks have not the weight of its rows."""
-    if not abs(ranks.sum() - weight) <= 1e-6 * weight or not 0.0 <= square <= weight * weight * CLOSE:
+    squares = 0.0 < square <= weight * weight * CLOSE or weight == square == 0.0
+    if not abs(ranks.sum() - weight) <= 1e-6 * weight or not squares:
         documents.refuse("must have the weight of its rows in its `ranks`")
 
 

@@ -35,8 +35,8 @@ from .points import PointsLaw
 from .sum_bounds import clustered_interval, clustered_ratios
 
 __all__ = [
-    "Bounds", "Mistakes", "clusters_needed", "doubt_of_outcomes", "heaviest_weight", "inverse", "law_of",
-    "mistakes_text", "ratio_at_least", "ratio_bounds", "temperature_gain",
+    "Bounds", "Mistakes", "clusters_needed", "costly_ratio", "divergence", "doubt_of_outcomes", "heaviest_weight",
+    "inverse", "law_of", "mistakes_text", "ratio_at_least", "ratio_bounds", "temperature_gain",
 ]  # fmt: skip
 
 _DRAWN, _POINTS = 2.0**-6, 30  # the smallest beta, or inverse of the largest, in a picture; points of one side
@@ -363,6 +363,21 @@ def ratio_at_least(seen: FloatArray, announced: FloatArray, alpha: float) -> Flo
     """Return the lower bounds of `ratio_bounds` alone, without weights."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(seen > 0.0, special.gammaincinv(seen, alpha) / announced, 0.0)
+
+
+def costly_ratio(wrong: FloatArray, nats: float) -> FloatArray:
+    """Return how many times as many mistakes as announced cost so many nats, against knowing how often they come."""
+    low, high = wrong, np.ones_like(wrong)
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        enough = divergence(middle, wrong) > nats
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return np.asarray(high / wrong)
+
+
+def divergence(seen: FloatArray, said: FloatArray) -> FloatArray:
+    """Return how many nats an outcome would gain by knowing how often it happens, or does not."""
+    return np.asarray(special.rel_entr(seen, said) + special.rel_entr(1.0 - seen, 1.0 - said))
 
 
 def _squared_and_largest_weight(tally: Tally, seen: float) -> tuple[float, float]:

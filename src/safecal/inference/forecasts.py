@@ -16,7 +16,9 @@ from .._types import FloatArray
 from . import Interval
 from .directions import Direction, least_of_largest
 
-__all__ = ["Forecast", "Vector"]
+__all__ = ["Forecast", "Vector", "seldom_held"]
+
+_WIDE, _SELDOM, _SURELY = 0.9, 0.8, 1e-3  # of outcomes that intervals hold: said, too few, and by chance with this
 
 
 @final
@@ -277,6 +279,24 @@ class Forecast:
         return documents.document(
             "forecast", content if self.vector is None else content | {"vector": self.vector.to_dict()}
         )
+
+
+def seldom_held(tally: Tally) -> float:
+    """Return the share of outcomes that intervals of 90 % of a density's own draws hold, if it is below 80 %; else NaN.
+
+    A log-density that is flat where it should fall shows no surprise. Draws tell: a right density has exactly 90 %, and
+    one whose ECD is at the limit about 87 %.
+    """
+    sums = tally.forecast
+    if tally.family != "density" or sums is None or not sums.sums[0] > 0.0:
+        return math.nan
+    weight, square = (float(x) for x in sums.sums[:2])
+    held = sums.held(_WIDE) / weight
+    if tally.clusters is not None:
+        parts = tally.clusters.column("weight")
+        weight, square = float(parts.sum()), float(parts @ parts)
+    n = weight * weight / square
+    return held if held < _SELDOM and special.bdtr(np.floor(held * n), round(n), _WIDE) < _SURELY else math.nan
 
 
 def _coverage_interval(share: float, n: float, alpha: float, clustered: bool) -> Interval:

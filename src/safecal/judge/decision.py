@@ -13,22 +13,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy import special
 
 from .._sums import Tally
+from .._sums.nodes import Nodes
 from .._sums.summary import COLUMN
 from .._sums.tally_parts import Look, are_ends, decide, tallies_by_column
 from .._types import Decision, FloatArray, IndexArray
 from ..inference import Interval
-from ..inference.bounds import Mistakes, ratio_at_least
+from ..inference.bounds import Mistakes, costly_ratio, divergence, ratio_at_least
 from ..inference.directions import judged_directions, shows_directions
+from ..inference.forecasts import seldom_held
 from ..inference.local import Local, Range
 from ..inference.shifts import frequent_classes
 from ..inference.sum_bounds import firm_and_weak_bounds
 from ..options import Limits
 from ..slices.results import Slices
 from .groups import GroupVerdict, TooSmall, group_places, judge_groups
-from .places import Place, degree_of, range_ends
+from .places import Place, allowed_ratio, degree_of, range_ends
 from .reasons import Findings, clusters_needed, joint_reason, rows_needed, words_of
 from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Verdict, Words, direction
 
@@ -38,7 +39,8 @@ __all__ = [
 
 _SAYS_NOTHING = 0.98  # of the largest possible entropy
 _ERROR, _SUSPECTED = 0.02, 0.4  # of what the level leaves to right and wrong: what firm bounds may miss, and weak ones
-_COSTLY = 0.25  # of what is allowed in nats in a range: less does not matter, however large its logits are
+_VAGUE = 0.4  # of the rows are announced to be wrong: nats of right and wrong hardly tell, or turn round
+_SEVERAL = math.log(2.5)  # nats of entropy: more than two classes have more
 _MISTAKES = 2.0  # among sure rows that may still come: those seen say nothing of them
 
 
@@ -81,7 +83,7 @@ def judge(
             beyond += _rare_places(tally, local, ecd, limits)
         if tally.cell_pairs is not None and not beyond:  # sums of clusters are coarse, and fine ranges can be suspected
             fine = Local.of(replace(tally, cell_pairs=None), limits.level, limits.min_share)
-            beyond += range_places(fine, limits)
+            beyond += range_places(fine, limits) or _of_mistakes(tally, fine, limits, firm=False)
         places = tuple(sorted(beyond, key=lambda place: not place.shown))
     decision = on_average
     if on_average != UNSAFE and places:
@@ -96,7 +98,8 @@ def judge(
     # States that are few beside their axes leave some direction unseen.
     unseen = tally.dimension > 1 and limits.everywhere and not shows_directions(tally, limits.level)
     stopped = limits.everywhere and slices is not None and slices.interrupted
-    if decision == SAFE and (certain or too_sure or single_row or far or bold[0] or unseen or stopped):
+    held = seldom_held(tally) if limits.everywhere else math.nan
+    if decision == SAFE and (certain or too_sure or single_row or far or bold[0] or unseen or stopped or held < 1.0):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places
     hopeless = decision == UNDETERMINED and not places and bool(certain or too_sure or (far and on_average == SAFE))
@@ -106,8 +109,8 @@ def judge(
         tally=tally, limits=limits, average=average, local=local, slices=slices, decision=decision,
         on_average=on_average, places=places, other_groups=other_groups, too_small=too_small,
         groups_differ=groups_differ, says_nothing=says_nothing, single_row=single_row, unseen_direction=unseen,
-        search_stopped=stopped, hopeless=hopeless, far=0 if too_sure else far, bold=bold, rows_needed=more_rows,
-        clusters_needed=more_clusters,
+        held=held, search_stopped=stopped, hopeless=hopeless, far=0 if too_sure else far, bold=bold,
+        rows_needed=more_rows, clusters_needed=more_clusters,
     )  # fmt: skip
     return Verdict(
         decision=decision, on_average=on_average, where=places, ecd=ecd, temperature=temperature, mistakes=mistakes,
@@ -239,13 +242,13 @@ def _rare_places(tally: Tally, local: Local, ecd: Interval, limits: Limits) -> l
     firm = tally.clusters is None and not tally.weighted  # else the bounds are those of other rows, and prove nothing
     places = []
     if tally.summary.sum_confidence is not None:
-        places = _of_likeliest_class(tally, limits, firm) + _of_mistakes(local, limits, firm)
+        places = _of_likeliest_class(tally, limits, firm) + _of_mistakes(tally, local, limits, firm)
     return places if tally.class_sums is None else places + _of_frequent_classes(tally, ecd, limits, firm)
 
 
-def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
+def _of_mistakes(tally: Tally, local: Local, limits: Limits, firm: bool) -> list[Place]:
     """Return the worst range with more mistakes than a range may have."""
-    if local.on not in ("probability", "confidence"):
+    if local.on not in ("probability", "confidence") or tally.summary.weight_impossible > 0.0:
         return []
     low, high, said, seen = (local.column(name) for name in ("low", "high", "predicted", "observed"))
     right = one_sided = np.ones(len(local), dtype=bool)
@@ -253,7 +256,14 @@ def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
         right = low >= 0.5
         one_sided = right | (high <= 0.5)
     wrong_said, wrong_seen = (np.maximum(np.where(right, 1.0 - x, x), 0.0) for x in (said, seen))
-    allowed = _allowed_ratio(wrong_said, limits)
+    allowed = allowed_ratio(wrong_said, limits)
+    if tally.most_entropy >= _SEVERAL:
+        untied = wrong_seen - _tied(tally) / local.column("n")
+        seldom = (wrong_said > _VAGUE) & (untied > wrong_said)
+        seldom &= divergence(np.maximum(untied, 0.0), wrong_said) > limits.local_threshold
+        if seldom.any():
+            wrong_seen = np.where(seldom, untied, wrong_seen)
+            allowed[seldom] = np.fmin(allowed[seldom], costly_ratio(wrong_said[seldom], limits.local_threshold))
     places = np.flatnonzero(one_sided & (wrong_seen > allowed * wrong_said))
     if not len(places):
         return []
@@ -274,23 +284,9 @@ def _of_mistakes(local: Local, limits: Limits, firm: bool) -> list[Place]:
     return [replace(place, shown=shown, by="mistakes", seen=float(seen_there), announced=float(announced_there))]
 
 
-def _allowed_ratio(wrong: FloatArray, limits: Limits) -> FloatArray:
-    """Return how many times as many mistakes as announced a range may have, by the share that it announces.
-
-    It is the square of what the average may have. Near even odds that is more than all rows: there it is as many as
-    logits make that are too large by the square of what the average may be, if they cost enough nats to matter.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.log1p(-wrong) - np.log(wrong)
-        too_large = special.expit(-odds / limits.max_temperature**2)
-        costly = wrong + _COSTLY * limits.local_threshold / odds
-        near_even = np.where(odds > 0.0, np.maximum(too_large, costly) / wrong, np.inf)
-    return np.fmin(near_even, limits.max_ratio**2)
-
-
 def _of_likeliest_class(tally: Tally, limits: Limits, firm: bool) -> list[Place]:
     """Return all rows as one place, if the likeliest of three or more classes is right less often than it says."""
-    if tally.most_entropy < math.log(2.5):
+    if tally.most_entropy < _SEVERAL:
         return []
     order = next((order for order in tally.orders if order.label is None and order.on == "confidence"), None)
     if order is None:
@@ -298,18 +294,32 @@ def _of_likeliest_class(tally: Tally, limits: Limits, firm: bool) -> list[Place]
     level = 1.0 - limits.level
     sums = order.right_or_wrong()
     (value,) = sums[:, COLUMN["sum_excess"]] / sums[:, COLUMN["weight"]]
-    if not value > limits.threshold:
+    s, first, last = tally.summary, float(order.low[0]), float(order.high[-1])
+    said, seen = np.array([1.0 - s.mean_confidence]), np.array([1.0 - s.accuracy - _tied(tally) / s.n])
+    often = bool(seen > said > _VAGUE and divergence(seen, said) > limits.threshold)
+    if not (value > limits.threshold or often):
         return []
     low, high, at_least = (float(x[0]) for x in firm_and_weak_bounds(sums, _ERROR * level, level))
-    if not at_least > 0.0:
-        return []
-    s, first, last = tally.summary, float(order.low[0]), float(order.high[-1])
     ecd = Interval(float(value), low, high, 1.0 - 2.0 * _ERROR * level, "right or wrong")
-    return [Place(
+    place = Place(
         type="range", name=f"confidence {range_ends(first, last)}", shown=firm and low > limits.threshold, by="ecd",
         limit=limits.threshold, n=s.n, share=1.0, predicted=s.mean_confidence, observed=s.accuracy, ecd=ecd,
         seen=math.nan, announced=math.nan, on="confidence", low=first, high=last,
-    )]  # fmt: skip
+    )  # fmt: skip
+    places = [place] if value > limits.threshold and at_least > 0.0 else []
+    if often and not place.shown:  # below one half no mistake is a surprise: they are counted
+        limit, announced, made = costly_ratio(said, limits.threshold), s.n * said, np.round(s.n * seen)
+        firmly, suspected = (ratio_at_least(made, announced, error) for error in (_ERROR * level, level))
+        if suspected > 1.0:
+            counted, shown = replace(place, seen=float(made[0]), announced=float(announced[0])), firm and firmly > limit
+            places = [replace(counted, shown=bool(shown), by="mistakes", limit=float(limit[0]))]
+    return places
+
+
+def _tied(tally: Tally) -> float:
+    """Return rows whose outcome was as likely as the likeliest one, and not it: of these, no class was preferred."""
+    wrong = tally.n * (1.0 - tally.summary.accuracy)
+    return max(wrong - tally.spectrum.surprises, 0.0) if isinstance(tally.spectrum, Nodes) else wrong
 
 
 def _of_frequent_classes(tally: Tally, ecd: Interval, limits: Limits, firm: bool) -> list[Place]:

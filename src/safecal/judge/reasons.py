@@ -28,6 +28,7 @@ from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Scale, Verdict, 
 __all__ = ["Findings", "clusters_needed", "joint_reason", "rounded", "rows_needed", "words_of"]
 
 _NAMED = 3  # places that a reason names
+_MANY = 100  # rows: as many log-odds do not end at 0 and 1 by chance
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
 
 
@@ -50,6 +51,7 @@ class Findings:
     says_nothing: bool
     single_row: bool
     unseen_direction: bool  # rows are too few to see every direction of a state
+    held: float  # share of outcomes in intervals of 90 % of a density's draws, where that is too few; else NaN
     search_stopped: bool  # of slices
     hopeless: bool  # no number of rows would decide
     far: int  # log-odds that claim never to fail
@@ -92,6 +94,11 @@ def _first_reason(f: Findings, diagnosis: Diagnosis | None) -> str:
             return f"{rows} cannot show every direction of {tally.dimension} axes."
         if f.bold[0]:
             return _bold_reason(f)
+        if not math.isnan(f.held):
+            return (
+                "its log-density shows no over-confidence, and its draws do: where they say 90 %, "
+                f"{100 * f.held:.3g} % of the outcomes lie. Is it the logarithm of the density that is drawn from?"
+            )
         if f.search_stopped:
             return "the search for slices was stopped before its end, so no slice is ruled out."
     return reason
@@ -133,11 +140,22 @@ def _further_sentences(f: Findings, diagnosis: Diagnosis | None) -> list[str]:
             sentences.append(f"About {rounded(number)} more {unit}{'' if number == 1 else 's'} would decide.")
     if not family_named(tally.family).words.mends:  # an interval may be wide on purpose
         sentences += doubt_of_outcomes(f.average.mistakes, tally.summary)
+    if _like_probabilities(tally):
+        sentences.append("All its log-odds lie between 0 and 1: are they probabilities?")
     if f.says_nothing:
         sentences.append("It says almost nothing: its predictions are close to even odds.")
     if not everywhere:
         sentences.append("Only averages were judged (rule: average): over-confidence in a place was not looked for.")
     return sentences
+
+
+def _like_probabilities(tally: Tally) -> bool:
+    """Tell whether log-odds of two outcomes fill the numbers from 0 to 1, and no others."""
+    order = next((order for order in tally.orders if order.on == "probability"), None)
+    if order is None or tally.n < _MANY or not len(order.low):
+        return False
+    least, small, large, most = special.expit([0.0, 0.1, 0.9, 1.05])  # cells of log-odds have a width
+    return bool(least <= order.low[0] < small and large < order.high[-1] <= most)
 
 
 def _average_reason(decision: Decision, s: Summary, average: Average, *, scaled: bool = True) -> str:

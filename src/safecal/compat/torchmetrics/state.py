@@ -7,6 +7,7 @@ import numpy as np
 
 from ..._checks import fail, show
 from ..._checks.class_columns import row_tolerance
+from ..._checks.classes import refuse_probabilities, telling_rows
 from ..._checks.columns import spelled
 from ..._optional import require
 from ..._sums import Tally
@@ -15,7 +16,7 @@ from ..._sums.summary import Summary
 from ..._sums.table import Table
 from ..._types import FloatArray
 from ...engines.torch.sums import Rulers, add_rows, metrics, rows_at_once, state_shapes, table_of, tally_of
-from ...engines.torch.tensors import FORMS, load_torch, widen
+from ...engines.torch.tensors import FORMS, load_torch, to_numpy, widen
 from ...errors import (
     BinsError,
     DtypeError,
@@ -112,6 +113,9 @@ class Calibration(Metric):  # type: ignore[misc]
             states = {name: states[name] + new for name, new in add_rows(columns, counted, self._rulers).items()}
         if self.validate_args and faults and bool((bad := torch.cat(faults)).any()):
             raise _refusal(bad, values, y, self.classes, self.from_logits)
+        if self.validate_args and self.from_logits and not binary:
+            hint = "for probabilities, say `from_logits=False` in the constructor of the metric."
+            refuse_probabilities(to_numpy(values[: telling_rows(self.classes)]), "preds", hint)
         self._set_states(states)
 
     def compute(self) -> Any:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self, Unpack, final
 import numpy as np
 
 from ..._checks import fail
+from ..._checks.classes import refuse_probabilities, telling_rows
 from ..._checks.columns import spelled
 from ..._kernels.spectrum import NODES, confidence_cells
 from ..._sums import Tally
@@ -321,6 +322,8 @@ def tally(
     else:
         check_classes(y_true, values)
         classes = int(values.shape[-1])
+        if form == "logits":
+            refuse_probabilities(to_numpy(values.reshape(-1, classes)[: telling_rows(classes)]), form)
         rows_of = partial(logit_rows, y_true, values, ignore_index, chunk)
     if bins_alone and bin_on in (None, "confidence") and form != "y_prob" and not two:
         return class_tally(rows_of, _bins(bins), classes, ignore_index, on_cuda(values if hidden is None else hidden))
