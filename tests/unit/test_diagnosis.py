@@ -232,3 +232,21 @@ def test_rounded_probabilities_are_told_the_clip_that_their_decimals_mean() -> N
     assert remedy.endswith("or else state the smallest probability you mean: `clip=5e-3`.")
     coarse = safecal.evaluate(y, p.round(1)).verdict.diagnosis.remedy  # a clip of 0.05 would judge another model
     assert coarse == "Pass `logits=`, or probabilities with all their digits."
+
+
+@pytest.mark.parametrize("clusters", [None, 100])
+def test_a_bias_within_the_stated_spread_is_named_beside_safe(clusters: int | None, rng: np.random.Generator) -> None:
+    cluster = None if clusters is None else np.arange(3000) % clusters
+    named = "But its estimates are off to one side: on axis 1 the truth lies -0.9"
+    for bias, said in ((-0.9, True), (-0.3, False)):
+        errors = rng.normal(size=(3000, 2))
+        errors[:, 1] = bias + np.sqrt(1.0 - bias**2) * errors[:, 1]
+        verdict = safecal.gaussian(errors, np.zeros((3000, 2)), std=np.ones(2)).evaluate(cluster=cluster).verdict
+        assert verdict.decision == "SAFE"
+        assert (named in verdict.reason) == said
+        assert ("one side" in verdict.reason) == said
+
+
+def test_few_errors_on_one_side_are_no_bias(rng: np.random.Generator) -> None:
+    errors = np.abs(rng.normal(size=8))
+    assert "one side" not in safecal.gaussian(errors, np.zeros(8), std=1.0).evaluate().verdict.reason

@@ -18,7 +18,7 @@ from ..inference.directions import shift_gain
 from ..inference.shifts import ClassShifts, gain_by_shifts, uneven_gain
 from .places import Place, spread_times
 
-__all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose", "only_labels"]
+__all__ = ["CAUSES", "NAMED", "OTHER_THAN_SCALE", "Diagnosis", "diagnose", "lean_of_estimates", "only_labels"]
 
 NAMED = ("shifted", "a few confident mistakes")  # that a reason must name: no limit and no place tells them
 OTHER_THAN_SCALE = (*NAMED, *(f"only {x}" for x in ("in places", "a group", "a slice", "a direction")))
@@ -30,6 +30,7 @@ _QUIET = 2.5  # standard errors: groups whose summed excess is within them show 
 _WORST = 0.5  # of all excess above 0, in the worst 1 % of the rows
 _ALIKE = 1.005  # a factor that is written as 1
 _MORE = 2.0  # times what all directions show: more is the fault of one
+_LEANING, _CLEARLY = 0.5, 12.5  # a bias that SAFE speaks of: stated standard deviations, and gain of likelihood
 _BY_OTHERS = "judge it by rows that it was not fitted to."
 _NOT_BY_TEMPERATURE = "A temperature does not correct a shift. `safecal.recalibrate(y_true, y_prob)` fits a shift"
 
@@ -218,6 +219,20 @@ def _biased(tally: Tally, axis: int) -> Diagnosis:
         hidden, where = "A larger covariance hides a bias and does not", " on that axis"
     remedy = f"{hidden} correct it: look for a wrong model, offset or unit{where}."
     return Diagnosis("shifted", f"its estimates are off to one side: {evidence}", remedy)
+
+
+def lean_of_estimates(tally: Tally) -> list[str]:
+    """Say that estimates are off to one side, where they are by much: the size of errors alone is judged."""
+    gain, axis = shift_gain(tally)
+    if tally.clusters is not None:
+        gain *= len(tally.clusters) / tally.n
+    if tally.axes is None or not gain > _CLEARLY or not abs(tally.axes.shift[axis]) >= _LEANING:
+        return []
+    on = f"on {axis_name(tally.class_names, axis)} " if tally.dimension > 1 else ""
+    return [
+        f"But its estimates are off to one side: {on}the truth lies {tally.axes.shift[axis]:+.2g} stated standard "
+        "deviations from them on average. SAFE says that its errors are no larger than stated, not that it has no bias."
+    ]
 
 
 def _stated_fault(tally: Tally) -> str:

@@ -20,7 +20,7 @@ from ..inference.directions import has_directions
 from ..inference.local import Local
 from ..options import Limits
 from ..slices.results import Slices
-from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose, only_labels
+from .diagnosis import NAMED, OTHER_THAN_SCALE, Diagnosis, diagnose, lean_of_estimates, only_labels
 from .groups import TooSmall, groups_are_unbounded, temperature_is_missing
 from .places import Place, in_sentence
 from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Scale, Verdict, Words, direction
@@ -128,6 +128,8 @@ def _further_sentences(f: Findings, diagnosis: Diagnosis | None) -> list[str]:
         sentences.append("Directions of its states were not looked at.")
     if safe and everywhere and slices is not None and slices.found:
         sentences.append(below_limit(slices, f.limits))
+    if safe:
+        sentences += lean_of_estimates(tally)
     if f.too_small.count:
         sentences.append(f"{f.too_small}.")
     if everywhere and tally.groups is not None:
