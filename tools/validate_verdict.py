@@ -248,6 +248,9 @@ TRUTHS = (
           atoms((0.55, 0.95, 0.95), (0.42, 0.3, 0.3), (0.03, 0.99, 0.5)), "SAFE", FEWER),
     Truth("10 classes, 70 % sure and right in 50 %", second_class(10, (0.7, 0.2), 0.5), "SAFE", FEWER),
     Truth("100 classes, 70 % sure and right in 25 %", second_class(100, (0.7, 0.1), 0.25), "SAFE", SIZES[:3]),
+    Truth("10 classes, 45 % sure and right in 23.6 %, at the limit", second_class(10, (0.45, 0.3), 0.2355), "UNSAFE",
+          FEWER),
+    Truth("10 classes, 45 % sure and right in 5 %", second_class(10, (0.45, 0.3), 0.05), "SAFE", FEWER),
     Truth("T = 2", two(0, 2, times(2)), "SAFE"),
     *(Truth(f"{k} classes, T = {t:g}", classes(k, t), "UNSAFE" if t < 1.2 else "SAFE", SIZES[:sizes])
       for k, sizes in ((10, 4), (100, 3), (1000, 2)) for t in (1.0, 1.1, 1.35, 1.6)),
