@@ -299,15 +299,10 @@ def _odds_from_probability(frame: Any) -> Any:
     frame = frame.with_columns(certain=m == 0.0, divisor=nw.when(m < _TINY).then(nw.lit(1.0)).otherwise(m))
     ratio = nw.col("ratio")
     frame = frame.with_columns(ratio=nw.col("contrast") / nw.col("divisor"))
-    tiny = (m < _TINY) & (m > 0.0)
-    frame = frame.with_columns(
-        whole=1.0 + ratio,
-        tiny_log=nw.when(tiny)
-        .then(nw.lit(0.0) - nw.when(tiny).then(m).otherwise(nw.lit(1.0)).log())
-        .otherwise(nw.lit(0.0)),
-    )
+    frame = frame.with_columns(whole=1.0 + ratio)
+    tiny_log = nw.lit(0.0) - nw.when(m > 0.0).then(m).otherwise(nw.lit(1.0)).log()
     return frame.with_columns(
-        odds=nw.when(m < _TINY).then(nw.col("tiny_log")).otherwise(log1p(ratio, nw.col("whole"))),
+        odds=nw.when(m < _TINY).then(tiny_log).otherwise(log1p(ratio, nw.col("whole"))),
         loss=0.0 - log1p(0.0 - m, nw.col("m_large")),
     )
 

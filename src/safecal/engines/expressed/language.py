@@ -29,7 +29,8 @@ __all__ = [
 
 _SOURCE = re.compile(r"FROM (s[0-9a-f]{16})\b")
 _COLUMN = re.compile(r"`((?:[^`]|``)*)`")
-_PLAIN = re.compile(rf"{_COLUMN.pattern}|-?[\d.e+-]+D")  # a column or a number, which costs nothing to have twice
+# A column, as a float or as it is, or a number: what costs nothing to have twice.
+_PLAIN = re.compile(rf"{_COLUMN.pattern}|CAST\({_COLUMN.pattern} AS double\)|-?[\d.e+-]+D")
 _DEEPEST = 4  # steps that are nested in each other
 
 _SQL: ContextVar[bool] = ContextVar("sql", default=False)
