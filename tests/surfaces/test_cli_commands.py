@@ -152,6 +152,32 @@ def test_recalibrate_fits_shows_saves_and_applies(
     assert np.allclose(pl.read_parquet(again)["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize(
+    ("moving", "classes"), [(["--verbalised"], 1), (["--clip", "0.02"], 1), (["--clip", "0.02"], 2)]
+)
+def test_what_is_written_was_moved_as_for_the_fit(
+    moving: list[str], classes: int, tmp_path: Path, safecal: Safecal
+) -> None:
+    said_p = np.round(P, 1)
+    frame = {"y": Y, "p": said_p} if classes == 1 else {"y": Y, "p_0": 1 - said_p, "p_1": said_p}
+    pl.DataFrame(frame).write_csv(tmp_path / "rows.csv")
+    names = ["--prob", "p"] if classes == 1 else ["--prob", "p_0", "--prob", "p_1"]
+    out, again, saved = tmp_path / "out.csv", tmp_path / "again.csv", tmp_path / "c.json"
+    words = ["recalibrate", tmp_path / "rows.csv", "--method", "temperature", *names]
+    assert safecal(*words, *moving, "--save", saved, "--out", out).status == 0
+    column = "calibrated" if classes == 1 else "calibrated_p_1"
+    written = pl.read_csv(out)[column].to_numpy()
+    assert written.min() > 0.005
+    assert written.max() < 0.995
+    said = safecal(*words, *moving, "--apply", saved, "--out", again)
+    assert not said.err
+    assert np.array_equal(pl.read_csv(again)[column].to_numpy(), written)
+    certain = int(((said_p == 0) | (said_p == 1)).sum())
+    said = safecal(*words, "--apply", saved, "--out", again)
+    assert f"{certain} of {N} rows say exactly 0 or 1" in said.err
+    assert "must be at most 0.02" in safecal(*words, "--clip", "0.3", "--apply", saved, "--out", again).err
+
+
 @pytest.mark.parametrize("method", ["auto", "affine"])
 @pytest.mark.parametrize("plain", [False, True])
 def test_recalibrate_tries_maps(method: str, plain: bool, rows: Path, tmp_path: Path, safecal: Safecal) -> None:

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,15 @@ from typing import Any
 import numpy as np
 
 from .. import documents
+from .._checks import SHELL
+from .._checks.class_columns import class_prediction
+from .._checks.classes import clip_value
 from .._optional import polars
 from .._types import AnyArray, FloatArray
-from ..errors import DocumentError, FileError, OptionError, visible
+from ..errors import DocumentError, FileError, InputError, OptionError, visible
 from ..files import write_atomically
 from ..inputs import Batch, prediction_values
+from ..inputs.columns import Columns, about_columns
 from ..inputs.sources import has_polars
 from ..inputs.values import keys
 from ..judge.display import ece_of
@@ -139,9 +144,10 @@ def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
     """Return the calibrated columns by their names."""
     source, columns = table.source, table.columns
     rows = {name: _column(table, name) for name in (*columns.values, *columns.by)}
-    form: dict[str, Any] = {columns.form: prediction_values(rows, columns).values}
+    form: dict[str, Any] = {columns.form: _moved(prediction_values(rows, columns).values, columns)}
     by = {name: keys(rows[name], name).values for name in columns.by} or None
     calibrated = calibrator.apply(**form, by=_grouping(by))
+    _say_certain(form.get("y_prob"), calibrated)
     names = ["calibrated"]
     if calibrated.ndim == 2:
         ends = list(columns.values) if len(columns.values) > 1 else [str(k) for k in range(calibrated.shape[1])]
@@ -150,6 +156,33 @@ def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
     if clashes:
         raise FileError(f"{source.name} already has a column {clashes[0]!r}; rename it first.")
     return {name: calibrated if calibrated.ndim == 1 else calibrated[:, k] for k, name in enumerate(names)}
+
+
+def _moved(values: AnyArray, columns: Columns) -> AnyArray:
+    """Return predictions as `--clip` and `--verbalised` move them, for the fit as for what is written."""
+    if columns.grid is not None:
+        return columns.grid.moved(values)
+    if columns.clip is None:
+        return values
+    try:
+        checked, _ = class_prediction(**{"y_prob": None, "logits": None, columns.form: values})
+        clip = clip_value(columns.clip, columns.form, 2 if checked.ndim == 1 else checked.shape[1])
+    except InputError as error:
+        raise about_columns(error, columns, SHELL) from error
+    assert clip is not None
+    clipped = np.clip(checked, clip, 1.0 - clip)
+    return clipped if clipped.ndim == 1 else clipped / clipped.sum(axis=1, keepdims=True)
+
+
+def _say_certain(values: AnyArray | None, calibrated: FloatArray) -> None:
+    """Say how many rows said 0 or 1 and still do, where there are some."""
+    if values is None:
+        return
+    still = ((values == 0) | (values == 1)) & ((calibrated == 0) | (calibrated == 1))
+    count = int(still.sum() if still.ndim == 1 else still.any(axis=1).sum())
+    if count:
+        rows = f"{count} of {len(still)} rows say exactly 0 or 1, and this map does not change that"
+        print(f"safecal: {rows}; `--clip` moves them, or `--verbalised`.", file=sys.stderr)
 
 
 def _written(table: TableFile, new_columns: dict[str, FloatArray], path: str, spreadsheet_safe: bool) -> bytes:
