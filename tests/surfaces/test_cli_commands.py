@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import safecal as library
 
@@ -150,6 +151,37 @@ def test_recalibrate_fits_shows_saves_and_applies(
     said = safecal("recalibrate", *words, "--apply", saved, "--out", again)
     assert said.status == 0, said.err
     assert np.allclose(pl.read_parquet(again)["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["0", "1", "2"], ["no", "yes"]])
+def test_a_saved_map_finds_each_class_by_its_name(
+    names: list[str], tmp_path: Path, safecal: Safecal, rng: np.random.Generator
+) -> None:
+    z = rng.normal(0, 2, (N, len(names)))
+    p = special.softmax(z, axis=1)
+    y = (z + [1.5, *[0.0] * (len(names) - 1)] + rng.gumbel(size=z.shape)).argmax(axis=1)  # the first is said too seldom
+    frame = pl.DataFrame({"y": [names[k] for k in y], **{f"p_{name}": p[:, k] for k, name in enumerate(names)}})
+    frame.write_csv(tmp_path / "rows.csv")
+    frame.select("y", *[f"p_{name}" for name in reversed(names)]).write_csv(tmp_path / "turned.csv")
+    frame.rename({f"p_{name}": f"x{chr(97 + k) * 3}" for k, name in enumerate(names)}).write_csv(tmp_path / "other.csv")
+    saved, out, again = tmp_path / "c.json", tmp_path / "out.csv", tmp_path / "again.csv"
+    words = ["--prob", "p_*", "--method", "affine", "--save", saved, "--out", out]
+    said = safecal("recalibrate", tmp_path / "rows.csv", "--y", "y", *words)
+    assert said.status == 0, said.err
+    said = safecal("recalibrate", tmp_path / "turned.csv", "--prob", "p_*", "--apply", saved, "--out", again)
+    assert said.status == 0, said.err
+    columns = [f"calibrated_p_{name}" for name in names]
+    assert pl.read_csv(again).columns[-len(names) :] == columns[::-1]
+    assert np.array_equal(pl.read_csv(again).select(columns), pl.read_csv(out).select(columns))
+    words = ["recalibrate", tmp_path / "other.csv", "--prob", "x*", "--apply", saved, "--out", again]
+    said = safecal(*words)
+    assert said.status == 2
+    labels = [word for name in names for word in ("--label", name)]
+    assert " ".join(labels) in said.err
+    assert safecal(*words, *labels).status == 0
+    written = pl.read_csv(again)
+    for k, column in enumerate(columns):
+        assert np.array_equal(written[f"calibrated_x{chr(97 + k) * 3}"], pl.read_csv(out)[column])
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,20 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import documents
-from .._checks import SHELL
+from .._checks import SHELL, show
 from .._checks.class_columns import class_prediction
 from .._checks.classes import clip_value
 from .._optional import polars
 from .._types import AnyArray, FloatArray
-from ..errors import DocumentError, FileError, InputError, OptionError, visible
+from ..errors import DocumentError, FileError, FormError, InputError, OptionError, visible
 from ..files import write_atomically
 from ..inputs import Batch, prediction_values
 from ..inputs.columns import Columns, about_columns
@@ -27,6 +28,7 @@ from ..inputs.values import keys
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..maps import Map, SafeTemperature, Temperature, from_dict, recalibrate
+from ..maps.applying import places_of
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
 from .options import limit_options
@@ -142,7 +144,7 @@ def _loaded(path: str) -> Map:
 
 def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
     """Return the calibrated columns by their names."""
-    source, columns = table.source, table.columns
+    source, columns = table.source, _in_order(table.columns, calibrator.names_)
     rows = {name: _column(table, name) for name in (*columns.values, *columns.by)}
     form: dict[str, Any] = {columns.form: _moved(prediction_values(rows, columns).values, columns)}
     by = {name: keys(rows[name], name).values for name in columns.by} or None
@@ -155,7 +157,28 @@ def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
     clashes = [name for name in names if name in source.columns]
     if clashes:
         raise FileError(f"{source.name} already has a column {clashes[0]!r}; rename it first.")
-    return {name: calibrated if calibrated.ndim == 1 else calibrated[:, k] for k, name in enumerate(names)}
+    if calibrated.ndim == 1:
+        return dict.fromkeys(names, calibrated)
+    written = {name: calibrated[:, k] for k, name in enumerate(names)}
+    if columns.values != table.columns.values:  # as the file has them
+        written = {f"calibrated_{end}": written[f"calibrated_{end}"] for end in table.columns.values}
+    return written
+
+
+def _in_order(columns: Columns, names: Sequence[str]) -> Columns:
+    """Put columns of classes into the order of the fit, whatever order the file has them in."""
+    if len(columns.values) < 2 or len(names) != len(columns.values):
+        return columns
+    labels = columns.values if columns.labels is None else tuple(map(str, columns.labels))
+    places = places_of(names, labels)
+    if places is None:
+        shown = ", ".join(map(show, columns.values))
+        raise FormError(
+            f"the calibrator was fitted to the classes {', '.join(map(show, names))}, and the columns {shown} do not "
+            f"say which of them they are.\n\nHint: name them with {' '.join(f'--label {name}' for name in names)}, in "
+            "the order of `--prob`."
+        )
+    return replace(columns, values=tuple(columns.values[place] for place in places))
 
 
 def _moved(values: AnyArray, columns: Columns) -> AnyArray:

@@ -167,6 +167,7 @@ class Safe(Map):
         p = held_out.predictions
         for map_ in (whole_map, safe, self):
             map_.family_, map_.classes_, map_.n_ = p.family, p.classes, p.n
+            map_.names_ = () if p.classes is None else p.class_names
         self.map_, self.safe_ = whole_map, safe
 
     def _keys(self) -> tuple[Hashable, ...] | None:
@@ -226,11 +227,12 @@ class Safe(Map):
         parts = {"map": read_plain, "temperature": SafeTemperature.from_dict}
         fields = documents.read(cls._kind, document, options | parts)
         inner, safe = fields["map"], fields["temperature"]
-        alike = (inner.family_, inner.classes_, inner._keys()) == (safe.family_, safe.classes_, safe._keys())
-        documents.every([(alike, "must have a map and a temperature of the same rows")])
+        of_map, of_safe = ((x.family_, x.classes_, x.names_, x._keys()) for x in (inner, safe))
+        documents.every([(of_map == of_safe, "must have a map and a temperature of the same rows")])
         safe_map = cls(inner._copy(), **{name: fields[name] for name in options})
         safe_map.map_, safe_map.safe_ = inner, safe
         safe_map.family_, safe_map.classes_, safe_map.n_ = safe.family_, safe.classes_, safe.n_
+        safe_map.names_ = safe.names_
         return safe_map
 
     def _numbers(self) -> str:
