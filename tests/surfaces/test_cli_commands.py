@@ -54,6 +54,20 @@ def test_compare(rows: Path, safecal: Safecal) -> None:
     assert library.Comparison.from_dict(json.loads(said.out)) == clustered
 
 
+@pytest.mark.parametrize(("option", "column"), [("--cluster", "day"), ("--sample-weight", "w")])
+def test_compare_refuses_rows_of_other_clusters_or_weights(
+    option: str, column: str, tmp_path: Path, safecal: Safecal
+) -> None:
+    columns = {"y": np.zeros(N, dtype=int), "p": P / 100, "day": np.arange(N) // 20, "w": 1 + np.arange(N) % 7}
+    pl.DataFrame(columns).write_csv(tmp_path / "a.csv")
+    pl.DataFrame(columns).reverse().write_csv(tmp_path / "b.csv")  # nothing happened: outcomes agree in any order
+    words = ["compare", tmp_path / "a.csv", tmp_path / "b.csv", "--y", "y", "--prob", "p"]
+    said = safecal(*words, option, column)
+    assert said.status == 2
+    assert f"must have the same `{column}` as" in said.err
+    assert "same rows in the same order" in said.err
+
+
 def test_the_command_that_evaluate_offers_fixes_it(
     rows: Path, tmp_path: Path, safecal: Safecal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
