@@ -335,7 +335,7 @@ class Applied(ABC):
         -------
         str
             An expression for the recalibrated probability; with more than two classes, one named expression for each.
-            It is NULL in groups that were not fitted.
+            It is NULL in groups that were not fitted, and where there is no probability: for NULL, NaN, and 1.3.
         """
         self._require_kind("classes")
         keys = self._keys()
