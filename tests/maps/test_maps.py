@@ -261,6 +261,21 @@ def test_classes_in_another_order_are_refused(rng: np.random.Generator) -> None:
             maps.from_dict(document | {"names": names})
 
 
+@pytest.mark.parametrize("safe", [False, True])
+def test_columns_of_groups_are_found_by_their_names(safe: bool, rng: np.random.Generator) -> None:
+    a, b, z = rng.integers(0, 2, 2000), rng.integers(0, 2, 2000), rng.normal(0, 2, 2000)
+    y = rng.random(2000) < special.expit(z + 2 * a - 2 * b)
+    kind: maps.Map = maps.Safe(maps.Affine()) if safe else maps.Affine()
+    fitted = kind.fit(y, logits=z, by={"a": a, "b": b})
+    model = maps.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert model.by_ == ("a", "b")
+    want = model.apply(logits=z, by={"a": a, "b": b})
+    assert np.array_equal(fitted.apply(logits=z, by={"b": b, "a": a}), want)
+    assert np.array_equal(model.apply(logits=z, by={"b": b, "a": a}), want)
+    with pytest.raises(OptionError, match=r"`by` must have the columns of the fit, \['a', 'b'\]; got \['a', 'c'\]"):
+        model.apply(logits=z, by={"a": a, "c": b})
+
+
 def test_documents_that_are_none_are_refused() -> None:
     for document in ({}, {"kind": "safecal.evaluation"}, {"kind": 3}):
         with pytest.raises(DocumentError, match="must be the document of a map"):

@@ -272,6 +272,20 @@ def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> N
     assert np.allclose(pl.read_ndjson(out)["calibrated"], want.apply(P, by=SITE), rtol=1e-12, atol=0)
 
 
+def test_recalibrate_by_several_columns_in_any_order(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    frame = pl.read_csv(rows).with_columns(
+        half=pl.when(pl.col("day") < 50).then(pl.lit("south")).otherwise(pl.lit("north"))
+    )
+    frame.write_csv(rows)  # the names of sites are those of halves: by place, they could be taken for each other
+    saved, out, again = tmp_path / "c.json", tmp_path / "out.csv", tmp_path / "again.csv"
+    words = ["recalibrate", rows, "--prob", "p"]
+    fit = ["--by", "site", "--by", "half", "--method", "affine", "--save", saved, "--out", out]
+    assert safecal(*words, *fit).status == 0
+    said = safecal(*words, "--by", "half", "--by", "site", "--apply", saved, "--out", again)
+    assert said.status == 0, said.err
+    assert np.array_equal(pl.read_csv(again)["calibrated"], pl.read_csv(out)["calibrated"])
+
+
 def test_recalibrate_rows_that_depend_on_each_other(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
     saved = tmp_path / "c.json"
     day = pl.read_csv(rows)["day"].to_numpy()

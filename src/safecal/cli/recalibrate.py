@@ -101,12 +101,14 @@ def fix_of(rows: Batch, options: argparse.Namespace, by: bool) -> Recalibration:
     )  # fmt: skip
 
 
-def _grouping(by: Any) -> AnyArray | None:
-    """Return one column of groups; several become text."""
+def _grouping(by: Any, *, as_text: bool = False) -> Any:
+    """Return one column of groups, or several by their names; in early calibrators these were one of text."""
     if by is None:
         return None
     if len(by) == 1:
         return np.asarray(next(iter(by.values())))
+    if not as_text:
+        return by
     return np.array([" / ".join(map(str, row)) for row in zip(*by.values(), strict=True)])
 
 
@@ -148,7 +150,7 @@ def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
     rows = {name: _column(table, name) for name in (*columns.values, *columns.by)}
     form: dict[str, Any] = {columns.form: _moved(prediction_values(rows, columns).values, columns)}
     by = {name: keys(rows[name], name).values for name in columns.by} or None
-    calibrated = calibrator.apply(**form, by=_grouping(by))
+    calibrated = calibrator.apply(**form, by=_grouping(by, as_text=not calibrator.by_))
     _say_certain(form.get("y_prob"), calibrated)
     names = ["calibrated"]
     if calibrated.ndim == 2:

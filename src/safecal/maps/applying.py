@@ -20,9 +20,9 @@ from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
 from .exports import python_text, sql_text, torch_module, torch_module_by_group
-from .steps import MapStep, log_odds, log_values, moved_states, probabilities, scaled_spread, two_columns
+from .steps import MapStep, by_group, log_odds, log_values, moved_states, probabilities, scaled_spread, two_columns
 
-__all__ = ["Applied", "by_group", "places_of"]
+__all__ = ["Applied", "places_of"]
 
 
 @steadied
@@ -34,6 +34,7 @@ class Applied(ABC):
     family_: str
     classes_: int | None
     names_: tuple[str, ...] = ()  # of the classes, where they have any
+    by_: tuple[str, ...] = ()  # the columns of the groups, where there are several
     n_: int
 
     # What a kind of map fills in
@@ -229,6 +230,12 @@ class Applied(ABC):
         return bias, factor
 
     def _groups_of(self, by: By | None, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray | None]:
+        if self.by_ and isinstance(by, Mapping):
+            columns = {str(name): column for name, column in by.items()}
+            if columns.keys() != set(self.by_):
+                rule = f"must have the columns of the fit, {show(list(self.by_))}"
+                raise fail(OptionError, "by", rule, got=show(list(columns)))
+            by = {name: columns[name] for name in self.by_}
         groups = fitted_codes(by, n, reference, self._keys())
         return ((None,), None) if groups is None else groups
 
@@ -371,18 +378,6 @@ class Applied(ABC):
         raise UnavailableError(
             "the early document of this map does not say how many classes there are.\n\nHint: fit it again."
         )
-
-
-def by_group(steps_by_group: Sequence[Sequence[MapStep]], z: FloatArray, codes: IndexArray | None) -> FloatArray:
-    """Apply the steps of each group to its rows, of which ``codes`` has the group; None for one group of all rows."""
-    if codes is not None:
-        mapped = np.empty_like(z)
-        for k, steps in enumerate(steps_by_group):
-            mapped[codes == k] = by_group([steps], z[codes == k], None)
-        return mapped
-    for step in steps_by_group[0]:
-        z = step.of(z)
-    return z
 
 
 def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int] | None:

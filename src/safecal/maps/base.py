@@ -20,7 +20,7 @@ from ..errors import UnavailableError
 from ..families import Predictions, classifier, family_named
 from ..families.gaussian import gaussian
 from .applying import Applied
-from .steps import MapStep
+from .steps import Grouping, MapStep
 
 __all__ = [
     "OPTIONS", "SHARED", "Fit", "FitRows", "Fitted", "Grouping", "Map", "PlainMap", "checked_rows", "reader_of_fits",
@@ -73,17 +73,6 @@ class FitRows(NamedTuple):
         return FitRows(self.predictions.take(index), weight, cluster)
 
 
-class Grouping(NamedTuple):
-    """The groups of some rows, and for each row the number of its own."""
-
-    keys: tuple[Hashable, ...]
-    codes: IndexArray
-
-    def take(self, index: IndexArray) -> "Grouping":
-        """Return the groups of some rows."""
-        return Grouping(self.keys, self.codes[index])
-
-
 def checked_rows(
     predictions: Predictions, sample_weight: ArrayLike | None, by: By | None, cluster: ArrayLike | None
 ) -> tuple[FitRows, Grouping | None]:
@@ -92,7 +81,8 @@ def checked_rows(
     n, reference = predictions.n, predictions.outcome
     weight = weights(sample_weight, n, reference)
     codes = None if cluster is None else clusters(cluster, n, reference)[0]
-    grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
+    several = tuple(map(str, by)) if isinstance(by, Mapping) and len(by) > 1 else ()
+    grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:], several)
     return FitRows(predictions, weight, codes), grouping
 
 
@@ -247,6 +237,7 @@ class Map(Applied):
         p = rows.predictions
         self.family_, self.classes_, self.n_ = p.family, p.classes, rows.n
         self.names_ = () if p.classes is None else p.class_names
+        self.by_ = () if grouping is None else grouping.names
         return self
 
 
@@ -354,7 +345,7 @@ class PlainMap(Map, Generic[F]):
         if self.groups_ is not None:
             groups = [{"key": documents.plain(key), "fit": fit.to_dict()} for key, fit in self.groups_.items()]
         state = {"family": family, "classes": self.classes_, "fit": self.fit_.to_dict(), "groups": groups}
-        names = {"names": list(self.names_)} if self.names_ else {}
+        names = {name: list(x) for name, x in (("names", self.names_), ("by", self.by_)) if x}
         return documents.document(self._kind, self.get_params() | state | names)
 
     @classmethod
@@ -365,7 +356,8 @@ class PlainMap(Map, Generic[F]):
         options = {name: OPTIONS[name] for name in cls._options if name not in cls._early_defaults}
         later: dict[str, Any] = {name: OPTIONS[name] for name in cls._early_defaults}
         later["classes"], later["names"] = documents.optional(documents.count(2)), documents.list_of(documents.text, 2)
-        fields = {"classes": None, "names": [], **cls._early_defaults}
+        later["by"] = documents.list_of(documents.text, 2)
+        fields = {"classes": None, "names": [], "by": [], **cls._early_defaults}
         fields |= documents.read(cls._kind, document, options | state, later)
         map_ = cls(**{name: fields[name] for name in cls._options})
         map_.fit_, map_.groups_ = fields["fit"], None
@@ -375,6 +367,7 @@ class PlainMap(Map, Generic[F]):
                 documents.distinct([row["key"] for row in fields["groups"]])
         map_.family_, map_.classes_, map_.n_ = fields["family"], fields["classes"], map_.fit_.n
         map_.names_ = names = tuple(fields["names"])
+        map_.by_ = tuple(fields["by"])
         right = map_._is_of_its_family() and len(set(names)) == len(names) in (0, map_.classes_)
         documents.every([(right, "must have a family and classes that its numbers and names belong to")])
         return map_
