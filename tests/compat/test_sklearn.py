@@ -236,6 +236,12 @@ def test_folds_with_other_classes_are_put_together(rng: np.random.Generator) -> 
     with pytest.warns(UserWarning, match="not fitted to the class"):
         evaluation = evaluate_cv_results(results, X, y)
     assert evaluation.n == (y[:100] != "b").sum() + (y[100:] != "c").sum()
+    assert f"{300 - evaluation.n} rows of classes that the estimator was not fitted to were left out." in str(
+        evaluation
+    )
+    with pytest.warns(UserWarning, match="left out"):
+        two = evaluate_estimator(results["estimator"][0], X, y)
+    assert f"{(y == 'b').sum()} rows of classes that the estimator was not fitted to were left out." in str(two)
     assert evaluation.tally.family == "categorical"
     assert np.isfinite(evaluation.nll)
 
@@ -251,6 +257,8 @@ def test_what_is_no_cross_validation_is_refused(rng: np.random.Generator) -> Non
     whole = cross_validate(LogisticRegression(), X, y, return_estimator=True, return_indices=True)
     with pytest.raises(ShapeError, match="`by` must have as many rows as `y`; got 59 and 60"):
         evaluate_cv_results(whole, X, y, by=y[1:])
+    with pytest.raises(ShapeError, match="`y` must have the rows of `cv_results`; got 50 for 60"):
+        evaluate_cv_results(whole, X[:50], y[:50])
     with pytest.raises(LabelError, match="`pos_label` must be one of the classes"):
         evaluate_cv_results(whole, X, y, pos_label="maybe")
     with pytest.raises(OptionError, match="`pos_label` is for two classes; got 3 classes"):

@@ -132,6 +132,29 @@ def test_keys_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
         evaluate_batches(lambda: cut(700, by=DAY), max_rows=1000)
 
 
+ROWS = safecal.bernoulli([1, 0], [0.9, 0.4])
+
+
+ANYTHING: Any = Batch  # whatever it is given
+
+
+@pytest.mark.parametrize(
+    ("batches", "message"),
+    [
+        ([ANYTHING(ROWS, by=SITE[:2])], r"`by` must map names to columns; got ndarray.*by=\{\"site\": site\}"),
+        ([ANYTHING(ROWS, features=[1, 2])], "`features` must map names to columns; got list"),
+        ([ANYTHING([1, 0])], r"must return `Batch` objects; got Batch of list"),
+        ([Batch(ROWS, by={"a": SITE[:2]}), Batch(ROWS)], r"columns of the first batch; got none after by\['a'\]"),
+        ([Batch(ROWS, by={"a": SITE[:2]}), Batch(ROWS, by={"b": SITE[:2]})], r"got by\['b'\] after by\['a'\]"),
+        ([Batch(ROWS, np.ones(2)), Batch(ROWS)], "got none after sample_weight"),
+    ],
+)
+@pytest.mark.parametrize("max_rows", [1, 100])
+def test_batches_must_have_the_same_columns(batches: list[Any], message: str, max_rows: int) -> None:
+    with pytest.raises(FormError, match=f"(?s){message}"):
+        evaluate_batches(lambda: batches, max_rows=max_rows)
+
+
 def test_nothing_is_refused() -> None:
     with pytest.raises(ShapeError, match="at least one batch"):
         evaluate_batches(lambda: iter(()))

@@ -107,6 +107,17 @@ def test_sql_of_two_classes(kind: Callable[[], maps.Map]) -> None:
     assert [row[0] for row in selected] == pytest.approx(model.apply(P), rel=1e-9, abs=1e-300)
 
 
+@pytest.mark.parametrize("kind", TWO[1:])
+def test_what_is_no_probability_has_none_in_sql(kind: Callable[[], maps.Map]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as db:
+        db.execute("CREATE TABLE t AS SELECT * FROM (VALUES (NULL), ('NaN'::DOUBLE), (1.3), (-0.1)) AS t(p)")
+        assert db.execute(f"SELECT {two(kind).to_sql('p')} FROM t").fetchall() == [(None,)] * 4
+        rows = "SELECT 'NaN'::DOUBLE AS a, 0.3 AS b, 0.7 AS c UNION ALL SELECT NULL, 0.3, 0.7"
+        calibrated = db.execute(f"SELECT {many(maps.Affine)[0].to_sql('a', 'b', 'c')} FROM ({rows})").fetchall()
+    assert calibrated == [(None, None, None)] * 2
+
+
 @pytest.mark.parametrize("kind", MANY)
 def test_sql_of_many_classes(kind: Callable[[], maps.Map]) -> None:
     duckdb = pytest.importorskip("duckdb")
@@ -118,6 +129,13 @@ def test_sql_of_many_classes(kind: Callable[[], maps.Map]) -> None:
         assert [column[0] for column in result.description] == ["calibrated_a", "calibrated_b", "calibrated_c"]
         recalibrated = np.array(result.fetchall(), dtype=float)
     assert recalibrated == pytest.approx(model.apply(p), rel=1e-9, abs=1e-200)
+
+
+@pytest.mark.extra
+@pytest.mark.parametrize("kind", TWO)
+def test_torch_keeps_nan(kind: Callable[[], maps.Map]) -> None:
+    torch = pytest.importorskip("torch")
+    assert two(kind).to_torch()(torch.tensor([float("nan"), 0.0])).isnan().tolist() == [True, False]
 
 
 @pytest.mark.extra

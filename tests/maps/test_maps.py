@@ -11,7 +11,7 @@ from scipy import optimize, special, stats
 
 import safecal
 from safecal import maps
-from safecal.errors import DocumentError, OptionError, UnavailableError
+from safecal.errors import DocumentError, LabelError, OptionError, UnavailableError
 
 TWO: list[Callable[[], maps.Map]] = [maps.Identity, maps.Temperature, maps.Affine, maps.Beta, maps.Isotonic]
 MANY: list[Callable[[], maps.Map]] = [maps.Identity, maps.Temperature, maps.Affine, maps.Vector]
@@ -239,6 +239,43 @@ def test_documents_of_many_classes(kind: Callable[[], maps.Map]) -> None:
         assert repr(again) == repr(model)
 
 
+def test_classes_in_another_order_are_refused(rng: np.random.Generator) -> None:
+    pd = pytest.importorskip("pandas")
+    z = rng.normal(0, 2, (500, 3))
+    y = np.array(["cat", "dog", "eel"])[(z + [1.0, 0.0, 0.0] + rng.gumbel(size=z.shape)).argmax(axis=1)]
+    named = maps.Safe(maps.Affine()).fit(y, logits=z, labels=["cat", "dog", "eel"])
+    model = maps.from_dict(json.loads(json.dumps(named.to_dict())))
+    assert model.names_ == model.safe_.names_ == ("cat", "dog", "eel")
+    frame = pd.DataFrame(z, columns=["z_cat", "z_dog", "z_eel"])
+    assert np.array_equal(model.apply(logits=frame), named.apply(logits=z))
+    with pytest.raises(LabelError, match=r"order of the fit.*\n\nHint: `logits\[\['z_cat', 'z_dog', 'z_eel'\]\]`"):
+        model.apply(logits=frame[["z_eel", "z_cat", "z_dog"]])
+    with pytest.raises(LabelError, match="order of the fit"):
+        model.apply_predictions(safecal.categorical(y, logits=z, labels=["dog", "cat", "eel"]))
+    with pytest.raises(LabelError, match="order of the fit"):
+        model.to_sql("p_dog", "p_cat", "p_eel")
+    assert model.to_sql("a", "b", "c")
+    document = named.map_.to_dict()
+    for names in (["cat", "dog"], ["cat", "cat", "eel"]):
+        with pytest.raises(DocumentError, match="names"):
+            maps.from_dict(document | {"names": names})
+
+
+@pytest.mark.parametrize("safe", [False, True])
+def test_columns_of_groups_are_found_by_their_names(safe: bool, rng: np.random.Generator) -> None:
+    a, b, z = rng.integers(0, 2, 2000), rng.integers(0, 2, 2000), rng.normal(0, 2, 2000)
+    y = rng.random(2000) < special.expit(z + 2 * a - 2 * b)
+    kind: maps.Map = maps.Safe(maps.Affine()) if safe else maps.Affine()
+    fitted = kind.fit(y, logits=z, by={"a": a, "b": b})
+    model = maps.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert model.by_ == ("a", "b")
+    want = model.apply(logits=z, by={"a": a, "b": b})
+    assert np.array_equal(fitted.apply(logits=z, by={"b": b, "a": a}), want)
+    assert np.array_equal(model.apply(logits=z, by={"b": b, "a": a}), want)
+    with pytest.raises(OptionError, match=r"`by` must have the columns of the fit, \['a', 'b'\]; got \['a', 'c'\]"):
+        model.apply(logits=z, by={"a": a, "c": b})
+
+
 def test_documents_that_are_none_are_refused() -> None:
     for document in ({}, {"kind": "safecal.evaluation"}, {"kind": 3}):
         with pytest.raises(DocumentError, match="must be the document of a map"):
@@ -262,7 +299,7 @@ def test_documents_that_are_none_are_refused() -> None:
         maps.from_dict(both)
     for changes in ({"family": "gaussian"}, {"classes": 3}, {"classes": None}):
         other = maps.Affine().fit(y, logits=z).to_dict() | changes
-        with pytest.raises(DocumentError, match="must have a family and classes that its numbers belong to"):
+        with pytest.raises(DocumentError, match="must have a family and classes that its numbers and names belong to"):
             maps.from_dict(other)
 
 

@@ -215,6 +215,8 @@ def test_bad_calls_are_refused() -> None:
     for given in ({"window": 3}, {"window": "a", "batch": 3}):
         with pytest.raises(errors.OptionError, match="must be text; got 3"):
             Monitor().update([1], [0.5], **given)
+    with pytest.raises(errors.MergeError, match="does not merge with itself"):
+        (same := Monitor()).merge(same)
     with pytest.raises(errors.MergeError, match="got int"):
         Monitor().merge(3)
     assert Monitor(run_length=np.int64(1000)).run_length == 1000.0

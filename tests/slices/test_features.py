@@ -210,6 +210,14 @@ def test_infinite_numbers_and_moments_make_no_odd_cut() -> None:
     assert coded.cuts[0].startswith("2024-01-01T00:00:00.0000")
 
 
+def test_whole_numbers_too_large_to_be_told_apart_as_floats_make_no_cut() -> None:
+    keys = np.arange(400) + 2**62
+    coded = code_feature(read_feature(np.concatenate([keys, keys + 2**40]), "key", 800, "y"), 10)
+    assert coded.cuts
+    assert all(2**62 <= cut <= 2**62 + 2**41 for cut in coded.cuts)
+    assert "alike" in _left_out(safecal.bernoulli(np.arange(N) % 2, np.full(N, 0.4)), np.arange(N) % 3 + 2**62)
+
+
 def test_other_things_that_hold_columns() -> None:
     pa = pytest.importorskip("pyarrow")
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 
 import safecal as library
 
@@ -51,6 +52,20 @@ def test_compare(rows: Path, safecal: Safecal) -> None:
         level=0.9,
     )
     assert library.Comparison.from_dict(json.loads(said.out)) == clustered
+
+
+@pytest.mark.parametrize(("option", "column"), [("--cluster", "day"), ("--sample-weight", "w")])
+def test_compare_refuses_rows_of_other_clusters_or_weights(
+    option: str, column: str, tmp_path: Path, safecal: Safecal
+) -> None:
+    columns = {"y": np.zeros(N, dtype=int), "p": P / 100, "day": np.arange(N) // 20, "w": 1 + np.arange(N) % 7}
+    pl.DataFrame(columns).write_csv(tmp_path / "a.csv")
+    pl.DataFrame(columns).reverse().write_csv(tmp_path / "b.csv")  # nothing happened: outcomes agree in any order
+    words = ["compare", tmp_path / "a.csv", tmp_path / "b.csv", "--y", "y", "--prob", "p"]
+    said = safecal(*words, option, column)
+    assert said.status == 2
+    assert f"must have the same `{column}` as" in said.err
+    assert "same rows in the same order" in said.err
 
 
 def test_the_command_that_evaluate_offers_fixes_it(
@@ -152,6 +167,63 @@ def test_recalibrate_fits_shows_saves_and_applies(
     assert np.allclose(pl.read_parquet(again)["calibrated"], calibrator.apply(**form), rtol=1e-12, atol=0)
 
 
+@pytest.mark.parametrize("names", [["a", "b", "c"], ["0", "1", "2"], ["no", "yes"]])
+def test_a_saved_map_finds_each_class_by_its_name(
+    names: list[str], tmp_path: Path, safecal: Safecal, rng: np.random.Generator
+) -> None:
+    z = rng.normal(0, 2, (N, len(names)))
+    p = special.softmax(z, axis=1)
+    y = (z + [1.5, *[0.0] * (len(names) - 1)] + rng.gumbel(size=z.shape)).argmax(axis=1)  # the first is said too seldom
+    frame = pl.DataFrame({"y": [names[k] for k in y], **{f"p_{name}": p[:, k] for k, name in enumerate(names)}})
+    frame.write_csv(tmp_path / "rows.csv")
+    frame.select("y", *[f"p_{name}" for name in reversed(names)]).write_csv(tmp_path / "turned.csv")
+    frame.rename({f"p_{name}": f"x{chr(97 + k) * 3}" for k, name in enumerate(names)}).write_csv(tmp_path / "other.csv")
+    saved, out, again = tmp_path / "c.json", tmp_path / "out.csv", tmp_path / "again.csv"
+    words = ["--prob", "p_*", "--method", "affine", "--save", saved, "--out", out]
+    said = safecal("recalibrate", tmp_path / "rows.csv", "--y", "y", *words)
+    assert said.status == 0, said.err
+    said = safecal("recalibrate", tmp_path / "turned.csv", "--prob", "p_*", "--apply", saved, "--out", again)
+    assert said.status == 0, said.err
+    columns = [f"calibrated_p_{name}" for name in names]
+    assert pl.read_csv(again).columns[-len(names) :] == columns[::-1]
+    assert np.array_equal(pl.read_csv(again).select(columns), pl.read_csv(out).select(columns))
+    words = ["recalibrate", tmp_path / "other.csv", "--prob", "x*", "--apply", saved, "--out", again]
+    said = safecal(*words)
+    assert said.status == 2
+    labels = [word for name in names for word in ("--label", name)]
+    assert " ".join(labels) in said.err
+    assert safecal(*words, *labels).status == 0
+    written = pl.read_csv(again)
+    for k, column in enumerate(columns):
+        assert np.array_equal(written[f"calibrated_x{chr(97 + k) * 3}"], pl.read_csv(out)[column])
+
+
+@pytest.mark.parametrize(
+    ("moving", "classes"), [(["--verbalised"], 1), (["--clip", "0.02"], 1), (["--clip", "0.02"], 2)]
+)
+def test_what_is_written_was_moved_as_for_the_fit(
+    moving: list[str], classes: int, tmp_path: Path, safecal: Safecal
+) -> None:
+    said_p = np.round(P, 1)
+    frame = {"y": Y, "p": said_p} if classes == 1 else {"y": Y, "p_0": 1 - said_p, "p_1": said_p}
+    pl.DataFrame(frame).write_csv(tmp_path / "rows.csv")
+    names = ["--prob", "p"] if classes == 1 else ["--prob", "p_0", "--prob", "p_1"]
+    out, again, saved = tmp_path / "out.csv", tmp_path / "again.csv", tmp_path / "c.json"
+    words = ["recalibrate", tmp_path / "rows.csv", "--method", "temperature", *names]
+    assert safecal(*words, *moving, "--save", saved, "--out", out).status == 0
+    column = "calibrated" if classes == 1 else "calibrated_p_1"
+    written = pl.read_csv(out)[column].to_numpy()
+    assert written.min() > 0.005
+    assert written.max() < 0.995
+    said = safecal(*words, *moving, "--apply", saved, "--out", again)
+    assert not said.err
+    assert np.array_equal(pl.read_csv(again)[column].to_numpy(), written)
+    certain = int(((said_p == 0) | (said_p == 1)).sum())
+    said = safecal(*words, "--apply", saved, "--out", again)
+    assert f"{certain} of {N} rows say exactly 0 or 1" in said.err
+    assert "must be at most 0.02" in safecal(*words, "--clip", "0.3", "--apply", saved, "--out", again).err
+
+
 @pytest.mark.parametrize("method", ["auto", "affine"])
 @pytest.mark.parametrize("plain", [False, True])
 def test_recalibrate_tries_maps(method: str, plain: bool, rows: Path, tmp_path: Path, safecal: Safecal) -> None:
@@ -198,6 +270,20 @@ def test_recalibrate_by_group(rows: Path, tmp_path: Path, safecal: Safecal) -> N
     assert "in 2 groups" in said.out
     want = library.SafeTemperature().fit(Y, P, by=SITE)
     assert np.allclose(pl.read_ndjson(out)["calibrated"], want.apply(P, by=SITE), rtol=1e-12, atol=0)
+
+
+def test_recalibrate_by_several_columns_in_any_order(rows: Path, tmp_path: Path, safecal: Safecal) -> None:
+    frame = pl.read_csv(rows).with_columns(
+        half=pl.when(pl.col("day") < 50).then(pl.lit("south")).otherwise(pl.lit("north"))
+    )
+    frame.write_csv(rows)  # the names of sites are those of halves: by place, they could be taken for each other
+    saved, out, again = tmp_path / "c.json", tmp_path / "out.csv", tmp_path / "again.csv"
+    words = ["recalibrate", rows, "--prob", "p"]
+    fit = ["--by", "site", "--by", "half", "--method", "affine", "--save", saved, "--out", out]
+    assert safecal(*words, *fit).status == 0
+    said = safecal(*words, "--by", "half", "--by", "site", "--apply", saved, "--out", again)
+    assert said.status == 0, said.err
+    assert np.array_equal(pl.read_csv(again)["calibrated"], pl.read_csv(out)["calibrated"])
 
 
 def test_recalibrate_rows_that_depend_on_each_other(rows: Path, tmp_path: Path, safecal: Safecal) -> None:

@@ -296,3 +296,18 @@ def test_options_of_forecasts_are_told_where_they_belong(command: str, safecal: 
     said = safecal(command, *files, "--mean", "m", "--cov", "c")
     assert said.status == 2
     assert "`--mean` belongs to `safecal evaluate`. In Python `safecal." in said.err
+
+
+@pytest.mark.parametrize("without", [False, True])
+def test_a_key_that_a_line_has_twice(
+    without: bool, tmp_path: Path, safecal: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if without:
+        monkeypatch.setitem(sys.modules, "polars", None)
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"y": 1, "p": 0.9, "p": 0.5}\n{"y": 0, "p": 0.9, "p": 0.5}\n')
+    said = safecal("evaluate", path)
+    assert said.status == 2
+    assert "has more than one 'p' in a line" in said.err
+    path.write_text('{"y": 1, "p": 0.9, "more": {"y": 1, "p": 2}}\n{"y": 0, "p": 0.2, "more": {"y": 1, "p": 2}}\n')
+    assert safecal("evaluate", path).status == 0

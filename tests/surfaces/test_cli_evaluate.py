@@ -204,6 +204,15 @@ def test_one_column_a_class_with_words_as_labels(kind: str, prefix: str, tmp_pat
         assert safecal("evaluate", tmp_path / f"rows.{kind}", "--y", "kind", "--prob", "p_*", "--json").out == said.out
 
 
+def test_keys_that_are_no_text(tmp_path: Path, safecal: Safecal) -> None:
+    keys = [bytes([240 + k % 3]) * 16 if k % 3 else b"plain" for k in range(N)]  # as UUIDs of 16 bytes
+    FRAME.with_columns(pl.Series("key", keys)).write_parquet(tmp_path / "rows.parquet")
+    words = ["evaluate", tmp_path / "rows.parquet", "--y", "y", "--prob", "p"]
+    groups = Evaluation.from_dict(json.loads(safecal(*words, "--by", "key", "--json").out)).groups
+    assert set(groups) == {"plain", "f1" * 16, "f2" * 16}
+    assert safecal(*words, "--features", "all").status == 0
+
+
 def test_what_was_recalibrated_is_found_beside_what_it_was_made_of(tmp_path: Path, safecal: Safecal) -> None:
     frame = pl.DataFrame({f"p_{c}": PROBS[:, k] for k, c in enumerate(CLASSES)} | {"label": np.array(CLASSES)[KIND]})
     better = tmp_path / "better.csv"

@@ -76,6 +76,20 @@ def test_many_runs_have_a_verdict_by_axis_and_the_factors_that_mend_them(
     assert low < 4.0 < high
 
 
+def test_a_run_counts_once_and_the_truth_is_no_estimate(
+    runs: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, files = runs
+    assert many(folder, [*files, files[3]], *NAMED) == 2
+    assert f"{files[3]} is named twice: a run counts once." in capsys.readouterr().err
+    copy = folder / "copy.tum"
+    copy.write_bytes(Path(files[3]).read_bytes())
+    assert many(folder, [*files, str(copy)], *NAMED) == 2
+    assert f"{copy} and {files[3]} hold the same poses: a run counts once." in capsys.readouterr().err
+    assert many(folder, [*files, str(folder / "truth.tum")], *NAMED) == 2
+    assert "holds the true poses, and no estimate of them." in capsys.readouterr().err
+
+
 @pytest.mark.proof
 def test_right_covariances_are_safe(runs: tuple[Path, list[str]], capsys: pytest.CaptureFixture[str]) -> None:
     folder, files = runs

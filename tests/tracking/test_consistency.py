@@ -258,3 +258,17 @@ def test_rows_that_are_missing_withhold_safe_and_nothing_else() -> None:
     assert gated(1.2, int(keep.sum())).verdict.decision == "SAFE"
     assert gated(1.2, round(keep.sum() / 0.96)).verdict.decision == "SAFE"  # a few
     assert gated(4.0).verdict.decision == "UNSAFE"
+
+
+def test_runs_that_are_copies_of_one_are_refused(rng: np.random.Generator) -> None:
+    """As where each run of a simulation begins with the same seed: copies agree, and their mean looks certain."""
+    errors = 1.5 * rng.normal(size=40)
+    run, step = np.repeat(np.arange(50), 40), np.tile(np.arange(40), 50)
+    order = rng.permutation(2000)
+    copies = safecal.gaussian(np.tile(errors, 50)[order], np.zeros(2000), std=1.0)
+    with pytest.raises(
+        ShapeError, match=r"`run` must name runs that differ; got the errors of another one in 49 of 50"
+    ):
+        safecal.assess_consistency(copies, run=run[order], step=step[order])
+    flat = safecal.gaussian(np.zeros(2000), np.zeros(2000), std=1.0)  # nothing that chance could not repeat
+    assert safecal.assess_consistency(flat, run=run, step=step).ecd == -0.5

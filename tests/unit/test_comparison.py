@@ -361,6 +361,25 @@ def test_families_of_one_kind_compare() -> None:
     assert compare(LOUD, two).ecd.interval.value == pytest.approx(compare(LOUD, HONEST).ecd.interval.value)
 
 
+def test_classes_of_both_must_be_the_same(rng: np.random.Generator) -> None:
+    z = rng.normal(0, 2, (60, 3))
+    y = np.array(["a", "b", "c"])[z.argmax(axis=1)]
+    one = safecal.categorical(y, logits=z, labels=["a", "b", "c"])
+    with pytest.raises(LabelError, match="must have the classes of `a`, in the same order"):
+        compare(one, safecal.categorical(y, logits=z[:, [1, 0, 2]], labels=["b", "a", "c"]))
+    with pytest.raises(LabelError, match="must have the classes of `a`"):
+        compare(one, safecal.categorical(y, logits=np.column_stack([z, z]), labels=["a", "b", "c", "d", "e", "f"]))
+
+
+def test_what_happened_must_be_the_same_in_one_column_and_in_two() -> None:
+    p = 1 / (1 + np.exp(-LOG_ODDS))
+    two = np.stack([1 - p, p], axis=1)
+    turned = safecal.categorical(1 - Y.astype(int), two[:, ::-1])  # the positive class comes first
+    assert compare(LOUD, turned).ecd.interval.value == pytest.approx(compare(LOUD, HONEST).ecd.interval.value)
+    with pytest.raises(LabelError, match="`b` must have the same `y_true` as `a`"):
+        compare(LOUD, safecal.categorical(Y[::-1].astype(int), two[::-1]))
+
+
 def test_what_happened_must_be_the_same() -> None:
     with pytest.raises(LabelError, match=r"`b` must have the same `y_true` as `a`; got .* at row 1 \(1 of 3 rows\)"):
         compare(HONEST_THREE, safecal.bernoulli([1, 1, 1], [0.5, 0.5, 0.5]))

@@ -1,14 +1,14 @@
 """Anything array-like becomes a NumPy array, with no value changed on the way; and rows that belong together."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from numbers import Integral, Rational
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._types import AnyArray, BoolArray, FloatArray, Rows
+from .._types import AnyArray, BoolArray, FloatArray, IndexArray, Rows
 from ..errors import (
     AlignmentError,
     DtypeError,
@@ -27,6 +27,7 @@ _DIGITS = re.compile(r"\s*[+-]?[0-9]+\s*")
 _EXACT_UP_TO = 2**53  # from here on a float64 is not every whole number
 _SAMPLE = 32  # values that are looked at before all of them are
 TRUTHS = ("true", "false")
+_VARIED = 3  # errors of a run that differ: fewer may be those of another run by chance
 
 
 def is_text(values: AnyArray) -> bool:
@@ -367,3 +368,16 @@ def same_outcomes(a: AnyArray, b: AnyArray, name: str) -> None:
         got = f"{show(b[row])} where `a` has {show(a[row])}"
         hint = "give both the same rows in the same order, and the same `pos_label`, or columns in the same order."
         raise bad_rows(differ, LabelError, "b", f"must have the same `{name}` as `a`", got=got, hint=hint)
+
+
+def different_runs(excess: Iterable[FloatArray], run: IndexArray, step: IndexArray, discrete: bool) -> FloatArray:
+    """Return the excess of all rows; refuse runs of states with the same errors, which are copies of one."""
+    whole = np.concatenate(list(excess))
+    parts = np.split(whole[np.lexsort((whole, step, run))], np.cumsum(np.bincount(run))[:-1])
+    varied = [] if discrete else [part.tobytes() for part in parts if len(np.unique(part)) >= _VARIED]
+    copies = len(varied) - len(set(varied))
+    if copies:
+        got = f"the errors of another one in {copies} of {len(parts)}"
+        hint = "name each run once; a simulation needs a seed of its own for each run."
+        raise fail(ShapeError, "run", "must name runs that differ", got=got, hint=hint)
+    return whole

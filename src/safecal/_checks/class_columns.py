@@ -259,7 +259,7 @@ def refuse_other_order(frame: Any, labels: Any, name: str) -> None:
 
     ``labels`` are the names of the classes, in their order; None where outcomes are their numbers.
     """
-    columns = _column_names(frame)
+    columns = column_names(frame)
     names = [column for column in columns if isinstance(column, str)]
     if not names or len(names) < len(columns):
         return
@@ -327,15 +327,15 @@ def label_names(y_true: Any, predictions: Any, labels: Any, count: int, referenc
     """Return the names of the labels: those given, else those of the columns of a frame, else their numbers."""
     if labels is not None:
         return _names_of_columns(labels, count, reference)
-    names = _column_names(y_true) or _column_names(predictions) or list(range(count))
-    if (others := _column_names(predictions)) and names != others:
+    names = column_names(y_true) or column_names(predictions) or list(range(count))
+    if (others := column_names(predictions)) and names != others:
         hint = f"pass `{reference}[list(y_true.columns)]`."
         raise fail(LabelError, reference, "must have the columns of `y_true`, in their order",
                    got=f"{show(others)} and {show(names)}", hint=hint)  # fmt: skip
     return _names_of_columns(names, count, reference)
 
 
-def _column_names(frame: Any) -> list[Hashable]:
+def column_names(frame: Any) -> list[Hashable]:
     """Return the names of a frame's columns, without importing its library; none for anything else."""
     columns = getattr(frame, "columns", None)
     return [] if columns is None or callable(columns) else list(columns)

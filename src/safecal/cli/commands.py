@@ -19,10 +19,12 @@ import numpy as np
 
 from .. import documents
 from .._checks import in_options, worded
+from .._checks.arrays import same_outcomes
 from ..engines.batches import evaluate_batches
 from ..errors import InputError, shortened, visible
 from ..families import family_named
 from ..files import write_atomically
+from ..inputs import Batch
 from ..inputs.columns import Columns
 from ..judge import evaluate
 from ..judge.decision import smaller_end
@@ -291,6 +293,7 @@ def run_compare(options: argparse.Namespace) -> int:
     second = TableFile.opened(options.b, options, *second_model)
     b = second.whole()
     try:
+        _check_beside(a, b, second)
         comparison = compare(
             a.predictions, b.predictions, cluster=a.cluster, sample_weight=a.sample_weight, level=options.level
         )
@@ -313,6 +316,15 @@ def run_compare(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_beside(a: Batch, b: Batch, second: TableFile) -> None:
+    """Refuse a second file whose rows belong to other clusters, or weigh something else, than those of the first."""
+    columns = second.columns
+    pairs = ((columns.cluster, a.cluster, b.cluster), (columns.sample_weight, a.sample_weight, b.sample_weight))
+    for name, of_a, of_b in pairs:
+        if name is not None and of_a is not None and of_b is not None and len(of_a) == len(of_b):
+            same_outcomes(np.asarray(of_a, dtype=object), np.asarray(of_b, dtype=object), name)
+
+
 def _about_files(error: InputError, first: TableFile, second: TableFile) -> InputError:
     """Return an error that names files and a column where it named arguments, and labels as files have them."""
     complaint = error.complaint
@@ -328,6 +340,8 @@ def _about_files(error: InputError, first: TableFile, second: TableFile) -> Inpu
         return None if text is None else re.sub("|".join(typed), lambda word: typed[word[0]], text)
 
     hint = "give both files the same rows in the same order."
+    if "classes" in complaint.rule:
+        hint = complaint.hint or hint
     place = None if complaint.place is None else f"{complaint.place}, counting from 0"
     return worded(
         error,

@@ -93,6 +93,7 @@ class _Runs:
         self.covs: list[FloatArray] = []
         self.steps: list[IndexArray] = []
         self.times: list[FloatArray] = []
+        self.names: dict[tuple[bytes, bytes], str] = {}  # of the files, by estimated and true poses
         self.given = 0  # estimates that could have a true pose
         self.missing = 0  # those that would be there if no estimate ended before its truth
 
@@ -114,6 +115,7 @@ class _Runs:
         poses, covs = of_group(
             estimate.taken(i), matrices[i] if matrices.ndim == 3 else matrices, self.convention.group, first
         )
+        self._refuse_copies(path, _content(poses), _content(true_poses))
         self.truths.append(true_poses)
         self.estimates.append(poses)
         self.covs.append(np.broadcast_to(covs, (len(i), *covs.shape[-2:])))
@@ -121,6 +123,16 @@ class _Runs:
         self.times.append(truth.times[j] - truth.times[0])
         self.given += min(len(estimate.times), len(truth.times))
         self.missing += _missing_at_end(estimate.times, truth.times, self.options.tolerance)
+
+    def _refuse_copies(self, path: str, estimate: bytes, truth: bytes) -> None:
+        """Refuse a run that was read already, which would count twice, and the truth in place of an estimate."""
+        if estimate == truth:
+            hint = "name the estimates first, and the truth with `--truth`."
+            raise FileError(f"{path} holds the true poses, and no estimate of them.\n\nHint: {hint}")
+        other = self.names.setdefault((estimate, truth), path)
+        if len(self.names) <= len(self.steps):
+            same = "is named twice" if other == path else f"and {other} hold the same poses"
+            raise FileError(f"{path} {same}: a run counts once.\n\nHint: give each run a file of its own, once.")
 
     def judged(self, *, one_truth: bool) -> PoseStudy:
         """Judge all runs together; where all have one truth, steps are its stamps."""
@@ -141,6 +153,11 @@ class _Runs:
     def track(self) -> Track:
         """Return what the pictures show."""
         return Track(self.truths[0], self.estimates[0], self.covs[0], self.convention, self.times)
+
+
+def _content(poses: Pose) -> bytes:
+    """Return all numbers of some poses."""
+    return poses.rotation.tobytes() + (b"" if poses.position is None else poses.position.tobytes())
 
 
 def _missing_at_end(estimate: FloatArray, truth: FloatArray, tolerance: float) -> int:

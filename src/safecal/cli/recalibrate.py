@@ -5,23 +5,30 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import documents
+from .._checks import SHELL, show
+from .._checks.class_columns import class_prediction
+from .._checks.classes import clip_value
 from .._optional import polars
 from .._types import AnyArray, FloatArray
-from ..errors import DocumentError, FileError, OptionError, visible
+from ..errors import DocumentError, FileError, FormError, InputError, OptionError, visible
 from ..files import write_atomically
 from ..inputs import Batch, prediction_values
+from ..inputs.columns import Columns, about_columns
 from ..inputs.sources import has_polars
 from ..inputs.values import keys
 from ..judge.display import ece_of
 from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..maps import Map, SafeTemperature, Temperature, from_dict, recalibrate
+from ..maps.applying import places_of
 from ..maps.result import Recalibration
 from ..maps.safe import MAPS, kind_of
 from .options import limit_options
@@ -94,12 +101,14 @@ def fix_of(rows: Batch, options: argparse.Namespace, by: bool) -> Recalibration:
     )  # fmt: skip
 
 
-def _grouping(by: Any) -> AnyArray | None:
-    """Return one column of groups; several become text."""
+def _grouping(by: Any, *, as_text: bool = False) -> Any:
+    """Return one column of groups, or several by their names; in early calibrators these were one of text."""
     if by is None:
         return None
     if len(by) == 1:
         return np.asarray(next(iter(by.values())))
+    if not as_text:
+        return by
     return np.array([" / ".join(map(str, row)) for row in zip(*by.values(), strict=True)])
 
 
@@ -137,11 +146,12 @@ def _loaded(path: str) -> Map:
 
 def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
     """Return the calibrated columns by their names."""
-    source, columns = table.source, table.columns
+    source, columns = table.source, _in_order(table.columns, calibrator.names_)
     rows = {name: _column(table, name) for name in (*columns.values, *columns.by)}
-    form: dict[str, Any] = {columns.form: prediction_values(rows, columns).values}
+    form: dict[str, Any] = {columns.form: _moved(prediction_values(rows, columns).values, columns)}
     by = {name: keys(rows[name], name).values for name in columns.by} or None
-    calibrated = calibrator.apply(**form, by=_grouping(by))
+    calibrated = calibrator.apply(**form, by=_grouping(by, as_text=not calibrator.by_))
+    _say_certain(form.get("y_prob"), calibrated)
     names = ["calibrated"]
     if calibrated.ndim == 2:
         ends = list(columns.values) if len(columns.values) > 1 else [str(k) for k in range(calibrated.shape[1])]
@@ -149,7 +159,55 @@ def _calibrated(table: TableFile, calibrator: Map) -> dict[str, FloatArray]:
     clashes = [name for name in names if name in source.columns]
     if clashes:
         raise FileError(f"{source.name} already has a column {clashes[0]!r}; rename it first.")
-    return {name: calibrated if calibrated.ndim == 1 else calibrated[:, k] for k, name in enumerate(names)}
+    if calibrated.ndim == 1:
+        return dict.fromkeys(names, calibrated)
+    written = {name: calibrated[:, k] for k, name in enumerate(names)}
+    if columns.values != table.columns.values:  # as the file has them
+        written = {f"calibrated_{end}": written[f"calibrated_{end}"] for end in table.columns.values}
+    return written
+
+
+def _in_order(columns: Columns, names: Sequence[str]) -> Columns:
+    """Put columns of classes into the order of the fit, whatever order the file has them in."""
+    if len(columns.values) < 2 or len(names) != len(columns.values):
+        return columns
+    labels = columns.values if columns.labels is None else tuple(map(str, columns.labels))
+    places = places_of(names, labels)
+    if places is None:
+        shown = ", ".join(map(show, columns.values))
+        raise FormError(
+            f"the calibrator was fitted to the classes {', '.join(map(show, names))}, and the columns {shown} do not "
+            f"say which of them they are.\n\nHint: name them with {' '.join(f'--label {name}' for name in names)}, in "
+            "the order of `--prob`."
+        )
+    return replace(columns, values=tuple(columns.values[place] for place in places))
+
+
+def _moved(values: AnyArray, columns: Columns) -> AnyArray:
+    """Return predictions as `--clip` and `--verbalised` move them, for the fit as for what is written."""
+    if columns.grid is not None:
+        return columns.grid.moved(values)
+    if columns.clip is None:
+        return values
+    try:
+        checked, _ = class_prediction(**{"y_prob": None, "logits": None, columns.form: values})
+        clip = clip_value(columns.clip, columns.form, 2 if checked.ndim == 1 else checked.shape[1])
+    except InputError as error:
+        raise about_columns(error, columns, SHELL) from error
+    assert clip is not None
+    clipped = np.clip(checked, clip, 1.0 - clip)
+    return clipped if clipped.ndim == 1 else clipped / clipped.sum(axis=1, keepdims=True)
+
+
+def _say_certain(values: AnyArray | None, calibrated: FloatArray) -> None:
+    """Say how many rows said 0 or 1 and still do, where there are some."""
+    if values is None:
+        return
+    still = ((values == 0) | (values == 1)) & ((calibrated == 0) | (calibrated == 1))
+    count = int(still.sum() if still.ndim == 1 else still.any(axis=1).sum())
+    if count:
+        rows = f"{count} of {len(still)} rows say exactly 0 or 1, and this map does not change that"
+        print(f"safecal: {rows}; `--clip` moves them, or `--verbalised`.", file=sys.stderr)
 
 
 def _written(table: TableFile, new_columns: dict[str, FloatArray], path: str, spreadsheet_safe: bool) -> bytes:

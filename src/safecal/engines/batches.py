@@ -6,7 +6,7 @@ come from counts on a fine grid, which add up as well.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from typing import Self, TypeVar, Unpack, final
 
 import numpy as np
 
-from .._checks import fail
+from .._checks import fail, show
 from .._checks.class_columns import FromOne
 from .._checks.columns import spelled, steady
 from .._sums import MAX_KEYS, Tally
@@ -101,7 +101,7 @@ def evaluate_batches(
         raise fail(
             FormError, "batches", "must be a function that returns batches", got=type(batches).__name__, hint=hint
         )
-    stream = map(_checked, batches())
+    stream = _checked(batches())
     held = _hold(stream, max_rows)
     labels = FromOne() if isinstance(held[0].predictions, Categorical) else None
     next_batch = next(stream, None)
@@ -245,12 +245,27 @@ def _tally(batch: Batch, plan: Plan) -> Tally:
     return Tally.of_checked(batch.predictions, plan, batch.sample_weight, batch.by, batch.cluster)
 
 
-def _checked(batch: object) -> Batch:
-    """Refuse what is no batch."""
-    if isinstance(batch, Batch):
-        return batch
-    hint = "wrap each: `Batch(safecal.bernoulli(y_true, y_prob))`."
-    raise fail(FormError, "batches", "must return `Batch` objects", got=type(batch).__name__, hint=hint)
+def _checked(stream: Iterable[object]) -> Iterator[Batch]:
+    """Pass batches on, and refuse what is none, or has other columns than the first."""
+    first: list[str] | None = None
+    for batch in stream:
+        if not isinstance(batch, Batch) or not isinstance(batch.predictions, Predictions):
+            got = f"Batch of {type(batch.predictions).__name__}" if isinstance(batch, Batch) else type(batch).__name__
+            hint = "wrap each: `Batch(safecal.bernoulli(y_true, y_prob))`."
+            raise fail(FormError, "batches", "must return `Batch` objects", got=got, hint=hint)
+        columns = [name for name in ("sample_weight", "cluster") if getattr(batch, name) is not None]
+        for name in ("by", "features"):
+            of_rows = getattr(batch, name)
+            if of_rows is not None and not isinstance(of_rows, Mapping):
+                hint = f'`Batch(predictions, {name}={{"site": site}})`.'
+                raise fail(FormError, name, "must map names to columns", got=type(of_rows).__name__, hint=hint)
+            columns += [f"{name}[{show(key)}]" for key in of_rows or ()]
+        first = columns if first is None else first
+        if columns != first:
+            got = f"{', '.join(columns) or 'none'} after {', '.join(first) or 'none'}"
+            hint = "give the rows of every batch the same columns, in the same order."
+            raise fail(FormError, "batches", "must have the columns of the first batch", got=got, hint=hint)
+        yield batch
 
 
 def _hold(stream: Iterator[Batch], max_rows: int) -> list[Batch]:

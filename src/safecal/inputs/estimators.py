@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, final
 
 import numpy as np
@@ -57,6 +57,8 @@ class Estimated:
         The number of each row among those that were given. Rows of classes that the classifier never met are left out.
     n_given : int
         How many rows were given.
+    unseen : int
+        How many predictions were left out.
     """
 
     happened: IndexArray
@@ -64,6 +66,7 @@ class Estimated:
     classes: list[Any]
     rows: IndexArray
     n_given: int
+    unseen: int
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: ArrayLike) -> Self:
@@ -85,7 +88,14 @@ class Estimated:
                 f" {len(labels)} rows are left out.\n\nHint: use folds that hold every class: `StratifiedKFold`.",
                 stacklevel=2,
             )
-        return cls(happened[rows], y_prob[rows], classes, rows, len(labels))
+        return cls(happened[rows], y_prob[rows], classes, rows, len(labels), len(labels) - len(rows))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say beside the result: how many rows were left out, where some were."""
+        if self.unseen == 0:
+            return ()
+        return (f"{self.unseen} rows of classes that the estimator was not fitted to were left out.",)
 
     @classmethod
     def of_folds(cls, cv_results: Mapping[str, Any], X: Any, y: ArrayLike) -> Self:
@@ -99,6 +109,12 @@ class Estimated:
 
         models, tests = results["estimator"], results["indices"]["test"]
         labels = as_keys(y, "y")
+        needed = 1 + max((int(test.max()) for test in tests if len(test)), default=-1)
+        if len(labels) < needed:
+            hint = "pass the `X` and `y` that were cross-validated, all of their rows."
+            raise fail(
+                ShapeError, "y", "must have the rows of `cv_results`", got=f"{len(labels)} for {needed}", hint=hint
+            )
         parts = [
             cls.of(model, _safe_indexing(X, test), labels[test]) for model, test in zip(models, tests, strict=True)
         ]
@@ -114,7 +130,8 @@ class Estimated:
             y_prob.append(padded)
             happened.append(np.array(columns)[part.happened])
         rows = [test[part.rows] for part, test in zip(parts, tests, strict=True)]
-        return cls(np.concatenate(happened), np.concatenate(y_prob), classes, np.concatenate(rows), len(labels))
+        unseen = sum(part.unseen for part in parts)
+        return cls(np.concatenate(happened), np.concatenate(y_prob), classes, np.concatenate(rows), len(labels), unseen)
 
     def predictions(self, pos_label: Any = None, clip: float | None = None) -> Predictions:
         """Return the predictions; of one column, where there are two classes."""
@@ -125,9 +142,11 @@ class Estimated:
                 raise several_classes(len(self.classes))
             labels = np.empty(len(self.classes), dtype=object)
             labels[:] = self.classes
-            return categorical(labels[self.happened], self.y_prob, labels=self.classes, clip=clip)
+            several = categorical(labels[self.happened], self.y_prob, labels=self.classes, clip=clip)
+            return replace(several, notes=(*several.notes, *self.notes))
         column = positive_column(self.classes, pos_label)
-        return bernoulli(self.happened == column, self.y_prob[:, column], clip=clip)
+        two = bernoulli(self.happened == column, self.y_prob[:, column], clip=clip)
+        return replace(two, notes=(*two.notes, *self.notes))
 
     def evaluate(self, pos_label: Any, clip: float | None, options: EvaluateOptions) -> Evaluation:
         """Evaluate the predictions; columns among the options are those of the rows that were given."""

@@ -307,6 +307,8 @@ def _must_be_text(path: str, name: str, kind: str, separator: str | None) -> Non
         raise FileError(f"{name} is not text, so it is not a {kind} file.\n\nHint: {_FORMATS} files are read.")
     if kind == "jsonl" and _depth(head) > _DEEPEST:  # which ends some releases of Polars, and Python with them
         raise FileError(f"{name} cannot be read: its first lines are nested more than {_DEEPEST} levels deep.")
+    if kind == "jsonl" and (twice := text_files.repeated_key(head)) is not None:  # readers differ in which they take
+        raise FileError(f"{name} has more than one {twice!r} in a line.\n\nHint: rename the others.")
     if kind == "csv" and separator is None:
         line = head.split(b"\n", 1)[0]
         if b"," not in line and (b"\t" in line or b";" in line):

@@ -96,6 +96,19 @@ def json_header(path: str, name: str) -> list[str]:
     return list(names)
 
 
+def repeated_key(head: bytes) -> str | None:
+    """Return a key that the first line of JSON Lines has twice; None where there is none."""
+    whole: list[list[str]] = []
+    try:
+        json.loads(
+            head.lstrip().split(b"\n", 1)[0], object_pairs_hook=lambda pairs: whole.append([k for k, _ in pairs])
+        )
+    except (ValueError, RecursionError):  # who reads the rows says what is wrong
+        return None
+    keys = whole[-1] if whole else []
+    return next((key for k, key in enumerate(keys) if key in keys[:k]), None)
+
+
 def json_rows(path: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield some columns; a key that a row lacks is missing there."""
     for rows in in_blocks((row for _, row in json_objects(path, name)), ROWS):

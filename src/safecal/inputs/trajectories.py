@@ -64,7 +64,7 @@ def read_trajectory(path: str, quaternion: str = "xyzw") -> Trajectory:
     repeated = np.flatnonzero(np.diff(times) == 0.0)
     if repeated.size:
         raise FileError(
-            f"{path} must have every stamp once; {times[repeated[0]]!r} comes twice "
+            f"{path} must have every stamp once; {float(times[repeated[0]])!r} comes twice "
             f"({repeated.size} of {len(times)} stamps).\n\n"
             "Hint: was it written by two runs? Give each run a file of its own."
         )

@@ -278,6 +278,15 @@ def _numpy(raw: Any, name: str) -> Column:
     return Column(values)
 
 
+def _text_of(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.hex()
+
+
 def _polars(raw: Any, name: str) -> Column:
     kind = str(raw.dtype)
     missing = raw.is_null().to_numpy() if raw.null_count() else None
@@ -292,6 +301,8 @@ def _polars(raw: Any, name: str) -> Column:
         raw = raw.cast(pl.String)  # read as text each is the nearest float, and whole numbers stay apart
     elif kind == "Null":
         return Column(np.full(len(raw), None, dtype=object), np.ones(len(raw), dtype=bool))
+    elif kind == "Binary":  # what is no text, such as a UUID, as digits
+        raw = pl.Series(raw.name, [_text_of(value) for value in raw], pl.String)
     elif not raw.dtype.is_numeric() and kind not in ("String", "Boolean"):
         raw = raw.cast(pl.String)
     numeric = raw.dtype.is_numeric()

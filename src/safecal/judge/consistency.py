@@ -14,7 +14,7 @@ from scipy import special
 
 from .. import documents
 from .._checks import fail
-from .._checks.arrays import same_labels
+from .._checks.arrays import different_runs, same_labels
 from .._checks.columns import choice, expected_rows, fraction, run_column, spelled, steadied, steady, step_keys
 from .._sums import Tally
 from .._sums.splits import Plan, by_group
@@ -338,11 +338,11 @@ def assess_consistency(
     choice(quantity, "quantity", get_args(Quantity))
     runs = run_column(run, predictions.n, predictions.outcome)
     keys, steps = step_keys(step, predictions.n, predictions.outcome)
+    excess = different_runs((s.excess for s in predictions.blocks()), runs[0], steps, predictions.discrete)
     count = expected_rows(expected, runs, (steps, len(keys)))
     advice = _BY_DESIGN if expected is None else ""
     evaluation = evaluate_runs(predictions, run=run, step=step, expected=count, advice=advice, rng=rng, **limits)
     by_step, by_run = tabulate(predictions, [by_group(predictions, by) for by in ({"step": step}, {"run": run})], None)
-    excess = np.concatenate([scored.excess for scored in predictions.blocks()])
     parts = np.split(excess[np.argsort(steps, kind="stable")], np.cumsum(np.bincount(steps))[:-1])
     return Consistency(quantity, evaluation, by_step, by_run, tuple(float(np.median(p)) for p in parts), count)
 

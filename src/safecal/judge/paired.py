@@ -12,11 +12,11 @@ from typing import NamedTuple, Self, overload
 
 import numpy as np
 
-from .._checks import fail
+from .._checks import fail, show
 from .._checks.arrays import same_labels, same_outcomes, same_rows, same_rows_of_both
 from .._checks.columns import clusters, fraction, spelled, steady, weights
 from .._types import AnyArray, ArrayLike, BoolArray, FloatArray, IndexArray
-from ..errors import FormError, OptionError
+from ..errors import FormError, LabelError, OptionError
 from ..families import Predictions
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
@@ -162,9 +162,15 @@ def _check_pair(a: Predictions, b: Predictions) -> None:
     if a.discrete != b.discrete:
         got = f"{a.family} and {b.family} predictions"
         raise fail(FormError, "b", "must predict the same kind of outcome as `a`, classes or states", got=got)
-    if a.family != b.family:  # outcomes of two families are coded differently
-        return
+    if a.class_names and b.class_names and a.class_names != b.class_names:
+        got = f"{show(list(b.class_names))} where `a` has {show(list(a.class_names))}"
+        hint = "give both the same classes, with columns in the same order."
+        raise fail(LabelError, "b", "must have the classes of `a`, in the same order", got=got, hint=hint)
     first, second = a.what_happened, b.what_happened
+    if a.family != b.family:  # outcomes of two families are coded differently, but for two classes
+        first, second = a.as_odds().what_happened, b.as_odds().what_happened
+        if not a.classes == b.classes == 2 or first is None or second is None or (first != second).all():
+            return
     if first is not None and second is not None:
         same_outcomes(first, second, a.outcome)
 

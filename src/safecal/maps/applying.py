@@ -1,26 +1,28 @@
 """What a map can do once it is fitted: be applied to predictions, and be written as Python, SQL or torch."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from os.path import commonprefix
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from .._checks import fail, other_classes, other_kind, show, unfitted
 from .._checks.arrays import as_array
-from .._checks.class_columns import class_prediction
+from .._checks.class_columns import class_prediction, column_names
 from .._checks.columns import fitted_codes, steadied
 from .._checks.states import spread_form
 from .._types import ArrayLike, By, FloatArray, IndexArray, SpreadLike
-from ..errors import OptionError, UnavailableError
+from ..errors import LabelError, OptionError, UnavailableError
 from ..families import Predictions, family_named
 from ..families.bernoulli import Bernoulli
 from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
 from .exports import python_text, sql_text, torch_module, torch_module_by_group
-from .steps import MapStep, log_odds, log_values, moved_states, probabilities, scaled_spread, two_columns
+from .steps import MapStep, by_group, log_odds, log_values, moved_states, probabilities, scaled_spread, two_columns
 
-__all__ = ["Applied", "by_group"]
+__all__ = ["Applied", "places_of"]
 
 
 @steadied
@@ -31,6 +33,8 @@ class Applied(ABC):
 
     family_: str
     classes_: int | None
+    names_: tuple[str, ...] = ()  # of the classes, where they have any
+    by_: tuple[str, ...] = ()  # the columns of the groups, where there are several
     n_: int
 
     # What a kind of map fills in
@@ -99,6 +103,7 @@ class Applied(ABC):
         """
         self._require_kind("classes")
         values, name = class_prediction(y_prob, logits)
+        self._refuse_other_order(column_names(y_prob if logits is None else logits), name)
         z = log_values(values, name)
         if z.ndim == 2 and z.shape[1] == 2:
             return two_columns(self._mapped(log_odds(z), by, name))
@@ -170,6 +175,7 @@ class Applied(ABC):
             Recalibrated; classes as logits.
         """
         n, reference = predictions.n, predictions.outcome
+        self._refuse_other_order(predictions.class_names, "predictions")
         if isinstance(predictions, Gaussian):
             self._require_kind("states")
             return moved_states(predictions, *self._by_row(by, n, reference))
@@ -188,6 +194,16 @@ class Applied(ABC):
         if not hasattr(self, "family_"):
             unfitted()
         return self.family_
+
+    def _refuse_other_order(self, columns: Sequence[Hashable], name: str) -> None:
+        """Refuse classes in another order than those that were fitted, as far as names tell."""
+        names = [column for column in columns if isinstance(column, str)]
+        places = places_of(self.names_, names) if len(names) == len(columns) else None
+        if places is not None and places != sorted(places):
+            order = show([names[place] for place in places])
+            hint = f"`{name}[{order}]`." if name in ("y_prob", "logits") else f"name them in the order {order}."
+            rule = f"must have the classes in the order of the fit, {show(list(self.names_))}"
+            raise fail(LabelError, name, rule, got=show(names), hint=hint)
 
     def _require_kind(self, kind: str) -> None:
         family = self._fitted_family()
@@ -214,6 +230,12 @@ class Applied(ABC):
         return bias, factor
 
     def _groups_of(self, by: By | None, n: int, reference: str) -> tuple[tuple[Hashable, ...], IndexArray | None]:
+        if self.by_ and isinstance(by, Mapping):
+            columns = {str(name): column for name, column in by.items()}
+            if columns.keys() != set(self.by_):
+                rule = f"must have the columns of the fit, {show(list(self.by_))}"
+                raise fail(OptionError, "by", rule, got=show(list(columns)))
+            by = {name: columns[name] for name in self.by_}
         groups = fitted_codes(by, n, reference, self._keys())
         return ((None,), None) if groups is None else groups
 
@@ -320,7 +342,7 @@ class Applied(ABC):
         -------
         str
             An expression for the recalibrated probability; with more than two classes, one named expression for each.
-            It is NULL in groups that were not fitted.
+            It is NULL in groups that were not fitted, and where there is no probability: for NULL, NaN, and 1.3.
         """
         self._require_kind("classes")
         keys = self._keys()
@@ -328,6 +350,7 @@ class Applied(ABC):
             rule = "must name the column of the groups" if by is None else "belongs to maps that were fitted with `by=`"
             raise fail(OptionError, "by", rule, got="none" if by is None else show(by))
         group_columns = [by] if isinstance(by, str) else by
+        self._refuse_other_order(columns, "columns")
         steps = {key: self._steps(key) for key in keys or (None,)}
         return sql_text(steps, self._class_number(), columns, group_columns, dialect)
 
@@ -357,16 +380,14 @@ class Applied(ABC):
         )
 
 
-def by_group(steps_by_group: Sequence[Sequence[MapStep]], z: FloatArray, codes: IndexArray | None) -> FloatArray:
-    """Apply the steps of each group to its rows, of which ``codes`` has the group; None for one group of all rows."""
-    if codes is not None:
-        mapped = np.empty_like(z)
-        for k, steps in enumerate(steps_by_group):
-            mapped[codes == k] = by_group([steps], z[codes == k], None)
-        return mapped
-    for step in steps_by_group[0]:
-        z = step.of(z)
-    return z
+def places_of(names: Sequence[str], columns: Sequence[str]) -> list[int] | None:
+    """Return where the column of each class stands, by the names of columns; None where they do not say."""
+    common = commonprefix(columns)  # noqa: RUF071 (character by character is what is meant)
+    numbered = [str(int(match[1])) if (match := re.fullmatch(r".*?([0-9]+)", column)) else "" for column in columns]
+    for ends in (list(columns), [column[len(common) :] for column in columns], numbered):
+        if names and sorted(ends) == sorted(names):
+            return [ends.index(name) for name in names]
+    return None
 
 
 def _length(by: Any) -> int:

@@ -20,7 +20,7 @@ from ..errors import UnavailableError
 from ..families import Predictions, classifier, family_named
 from ..families.gaussian import gaussian
 from .applying import Applied
-from .steps import MapStep
+from .steps import Grouping, MapStep
 
 __all__ = [
     "OPTIONS", "SHARED", "Fit", "FitRows", "Fitted", "Grouping", "Map", "PlainMap", "checked_rows", "reader_of_fits",
@@ -73,17 +73,6 @@ class FitRows(NamedTuple):
         return FitRows(self.predictions.take(index), weight, cluster)
 
 
-class Grouping(NamedTuple):
-    """The groups of some rows, and for each row the number of its own."""
-
-    keys: tuple[Hashable, ...]
-    codes: IndexArray
-
-    def take(self, index: IndexArray) -> "Grouping":
-        """Return the groups of some rows."""
-        return Grouping(self.keys, self.codes[index])
-
-
 def checked_rows(
     predictions: Predictions, sample_weight: ArrayLike | None, by: By | None, cluster: ArrayLike | None
 ) -> tuple[FitRows, Grouping | None]:
@@ -92,7 +81,8 @@ def checked_rows(
     n, reference = predictions.n, predictions.outcome
     weight = weights(sample_weight, n, reference)
     codes = None if cluster is None else clusters(cluster, n, reference)[0]
-    grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:])
+    several = tuple(map(str, by)) if isinstance(by, Mapping) and len(by) > 1 else ()
+    grouping = None if by is None else Grouping(*group_codes(by, n, reference)[1:], several)
     return FitRows(predictions, weight, codes), grouping
 
 
@@ -244,7 +234,10 @@ class Map(Applied):
     def _fit_checked(self, rows: FitRows, grouping: Grouping | None) -> Self:
         """Fit to checked rows, and remember their family, their classes and their number."""
         self._fit_rows(rows, grouping)
-        self.family_, self.classes_, self.n_ = rows.predictions.family, rows.predictions.classes, rows.n
+        p = rows.predictions
+        self.family_, self.classes_, self.n_ = p.family, p.classes, rows.n
+        self.names_ = () if p.classes is None else p.class_names
+        self.by_ = () if grouping is None else grouping.names
         return self
 
 
@@ -312,9 +305,8 @@ class PlainMap(Map, Generic[F]):
     def _accepts(self, rows: FitRows) -> None:
         """Refuse a family that the map is not for."""
         if rows.predictions.classes is None:
-            family = rows.predictions.family
-            hint = "use `Temperature`, or `Axes` for Gaussian states."
-            refused(f"{type(self).__name__} is for classes, and these are {family} predictions", hint)
+            what = f"{type(self).__name__} is for classes, and these are {rows.predictions.family} predictions"
+            refused(what, "use `Temperature`, or `Axes` for Gaussian states.")
 
     def _fit_groups(self, rows: FitRows, grouping: Grouping, common: F) -> dict[Hashable, F]:
         lent_rows, lent_weight = _rows_to_lend(rows)
@@ -353,7 +345,8 @@ class PlainMap(Map, Generic[F]):
         if self.groups_ is not None:
             groups = [{"key": documents.plain(key), "fit": fit.to_dict()} for key, fit in self.groups_.items()]
         state = {"family": family, "classes": self.classes_, "fit": self.fit_.to_dict(), "groups": groups}
-        return documents.document(self._kind, self.get_params() | state)
+        names = {name: list(x) for name, x in (("names", self.names_), ("by", self.by_)) if x}
+        return documents.document(self._kind, self.get_params() | state | names)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -361,9 +354,11 @@ class PlainMap(Map, Generic[F]):
         groups = documents.list_of(documents.record({"key": documents.key, "fit": cls._read_fit}), 1)
         state = {"family": documents.words, "fit": cls._read_fit, "groups": documents.optional(groups)}
         options = {name: OPTIONS[name] for name in cls._options if name not in cls._early_defaults}
-        later = {name: OPTIONS[name] for name in cls._early_defaults}
-        later["classes"] = documents.optional(documents.count(2))
-        fields = {"classes": None, **cls._early_defaults, **documents.read(cls._kind, document, options | state, later)}
+        later: dict[str, Any] = {name: OPTIONS[name] for name in cls._early_defaults}
+        later["classes"], later["names"] = documents.optional(documents.count(2)), documents.list_of(documents.text, 2)
+        later["by"] = documents.list_of(documents.text, 2)
+        fields = {"classes": None, "names": [], "by": [], **cls._early_defaults}
+        fields |= documents.read(cls._kind, document, options | state, later)
         map_ = cls(**{name: fields[name] for name in cls._options})
         map_.fit_, map_.groups_ = fields["fit"], None
         if fields["groups"] is not None:
@@ -371,15 +366,18 @@ class PlainMap(Map, Generic[F]):
             with documents.at("groups"):
                 documents.distinct([row["key"] for row in fields["groups"]])
         map_.family_, map_.classes_, map_.n_ = fields["family"], fields["classes"], map_.fit_.n
-        documents.every([(map_._is_of_its_family(), "must have a family and classes that its numbers belong to")])
+        map_.names_ = names = tuple(fields["names"])
+        map_.by_ = tuple(fields["by"])
+        right = map_._is_of_its_family() and len(set(names)) == len(names) in (0, map_.classes_)
+        documents.every([(right, "must have a family and classes that its numbers and names belong to")])
         return map_
 
     def _is_of_its_family(self) -> bool:
-        """Tell whether the numbers belong to the family and to the number of classes."""
-        # Early documents of a temperature do not say how many classes there are: it fits any number.
+        """Tell whether the numbers belong to the family and the classes; early temperatures fit any number of them."""
         class_numbers = (2, 3) if self.classes_ is None else (self.classes_,)
-        keys = [None] if self.groups_ is None else list(self.groups_)
-        fitting = all(step.fits(k) for key in keys for step in self._steps(key) for k in class_numbers)
+        fitting = all(
+            step.fits(k) for key in self._keys() or [None] for step in self._steps(key) for k in class_numbers
+        )
         family = family_named(self.family_)
         if family.mapped != "classes":
             return fitting and self.classes_ is None
@@ -391,6 +389,5 @@ def _rows_to_lend(rows: FitRows) -> tuple[Any, FloatArray]:
     index = np.arange(rows.n)
     if rows.n > _SAMPLE:
         index = np.sort(np.random.default_rng(0).permutation(rows.n)[:_SAMPLE])
-    w = rows.weights
-    sampled_weight = w[index]
+    w, sampled_weight = rows.weights, rows.weights[index]
     return index, sampled_weight * (SHARED * float(w.mean()) / float(sampled_weight.sum()))

@@ -233,7 +233,12 @@ def _sql_two(sql: _Dialect, steps: Sequence[MapStep], column: str) -> str:
             assert isinstance(step, Line)
             z = f"({sql.number(step.slope)} * {z} + {sql.number(step.shift)})"
     inside = f"1 / (1 + exp(-({_bounded(z)})))"
-    return f"CASE WHEN {p} <= 0 THEN {ends[0]} WHEN {p} >= 1 THEN {ends[1]} ELSE {inside} END"
+    return _sql_if_one(p, f"CASE WHEN {p} <= 0 THEN {ends[0]} WHEN {p} >= 1 THEN {ends[1]} ELSE {inside} END")
+
+
+def _sql_if_one(p: str, text: str) -> str:
+    """Return an expression that is NULL where there is no probability: for NULL, for NaN, and beyond 0 and 1."""
+    return f"CASE WHEN {p} >= 0 AND {p} <= 1 THEN {text} END"
 
 
 def _share(z: float) -> float:
@@ -252,7 +257,7 @@ def _sql_stairs(sql: _Dialect, step: Stairs, later_steps: Sequence[MapStep], p: 
         f"WHEN {z} < {sql.number(start)} THEN {sql.number(_share(v))}" for start, v in zip(finite, values, strict=False)
     ]
     ends = f"WHEN {p} <= 0 THEN {sql.number(_share(values[0]))} WHEN {p} >= 1 THEN {sql.number(_share(values[-1]))}"
-    return f"CASE {' '.join([ends, *cases])} ELSE {sql.number(_share(values[len(finite)]))} END"
+    return _sql_if_one(p, f"CASE {' '.join([ends, *cases])} ELSE {sql.number(_share(values[len(finite)]))} END")
 
 
 def _sql_many(sql: _Dialect, steps: Sequence[MapStep], columns: Sequence[str]) -> list[str]:
@@ -277,7 +282,7 @@ def _sql_many(sql: _Dialect, steps: Sequence[MapStep], columns: Sequence[str]) -
         share = f"1 / ({odds})"
         if weights[j]:
             share = f"CASE WHEN {sql.name(column)} <= 0 THEN 0.0 ELSE {share} END"
-        expressions.append(share)
+        expressions.append(f"CASE WHEN {total} < 2 THEN {share} END")  # NULL for NULL and for NaN
     return expressions
 
 
@@ -357,7 +362,8 @@ def _torch_step(torch: Any, step: MapStep, classes: int) -> tuple[Callable[..., 
         log = torch.nn.functional.logsigmoid
         return lambda z, abc: abc[0] * log(z) - abc[1] * log(-z) + abc[2], {"abc": (step.a, step.b, step.c)}
     assert isinstance(step, Stairs)
-    return (
-        lambda z, starts, values: values[torch.searchsorted(starts, z.contiguous(), right=True)],
-        {"starts": step.starts, "values": step.values},
-    )
+
+    def stairs(z: Any, starts: Any, values: Any) -> Any:
+        return torch.where(z.isnan(), z, values[torch.searchsorted(starts, z.contiguous(), right=True)])
+
+    return stairs, {"starts": step.starts, "values": step.values}

@@ -16,11 +16,10 @@ from ..errors import UnavailableError
 from ..families import Predictions, family_named
 from ..families.gaussian import Gaussian
 from ..inference import Interval
-from .applying import by_group
 from .base import OPTIONS, FitRows, Fitted, Grouping, Map, PlainMap, reader_of_fits
 from .classes import Affine, Beta, Isotonic, Vector
 from .states import Axes
-from .steps import MapStep, Unchanged, log_values_of, moved_states, two_columns
+from .steps import MapStep, Unchanged, by_group, log_values_of, moved_states, two_columns
 from .temperature import SafeTemperature, Temperature
 
 __all__ = ["MAPS", "PLAIN_MAPS", "Identity", "Safe", "cross_fitted", "folds_of", "from_dict", "kind_of", "read_plain"]
@@ -167,6 +166,8 @@ class Safe(Map):
         p = held_out.predictions
         for map_ in (whole_map, safe, self):
             map_.family_, map_.classes_, map_.n_ = p.family, p.classes, p.n
+            map_.names_ = () if p.classes is None else p.class_names
+            map_.by_ = () if grouping is None else grouping.names
         self.map_, self.safe_ = whole_map, safe
 
     def _keys(self) -> tuple[Hashable, ...] | None:
@@ -226,11 +227,12 @@ class Safe(Map):
         parts = {"map": read_plain, "temperature": SafeTemperature.from_dict}
         fields = documents.read(cls._kind, document, options | parts)
         inner, safe = fields["map"], fields["temperature"]
-        alike = (inner.family_, inner.classes_, inner._keys()) == (safe.family_, safe.classes_, safe._keys())
-        documents.every([(alike, "must have a map and a temperature of the same rows")])
+        of_map, of_safe = ((x.family_, x.classes_, x.names_, x.by_, x._keys()) for x in (inner, safe))
+        documents.every([(of_map == of_safe, "must have a map and a temperature of the same rows")])
         safe_map = cls(inner._copy(), **{name: fields[name] for name in options})
         safe_map.map_, safe_map.safe_ = inner, safe
         safe_map.family_, safe_map.classes_, safe_map.n_ = safe.family_, safe.classes_, safe.n_
+        safe_map.names_, safe_map.by_ = safe.names_, safe.by_
         return safe_map
 
     def _numbers(self) -> str:

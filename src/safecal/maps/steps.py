@@ -8,10 +8,10 @@ again in other languages. States have a bias and a factor instead, for all axes 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 from scipy import special
@@ -24,13 +24,25 @@ from ..families.categorical import Categorical
 from ..families.gaussian import Gaussian
 
 __all__ = [
-    "BetaCurve", "ClassLines", "Line", "MapStep", "Stairs", "Unchanged", "class_shift_words", "log_odds", "log_values",
-    "log_values_of", "moved_states", "outcome_classes", "probabilities", "scaled_spread", "sentence_of", "shift_words",
-    "slope_words", "tempered_columns", "two_columns",
+    "BetaCurve", "ClassLines", "Grouping", "Line", "MapStep", "Stairs", "Unchanged", "by_group", "class_shift_words",
+    "log_odds", "log_values", "log_values_of", "moved_states", "outcome_classes", "probabilities", "scaled_spread",
+    "sentence_of", "shift_words", "slope_words", "tempered_columns", "two_columns",
 ]  # fmt: skip
 
 _BLOCK = 1 << 16  # elements that fit into a cache
 _SLIGHT = 0.02  # of a shift or of the logarithm of a slope: nothing to speak of
+
+
+class Grouping(NamedTuple):
+    """The groups of some rows, for each row the number of its own, and the columns, where there are several."""
+
+    keys: tuple[Hashable, ...]
+    codes: IndexArray
+    names: tuple[str, ...] = ()
+
+    def take(self, index: IndexArray) -> "Grouping":
+        """Return the groups of some rows."""
+        return self._replace(codes=self.codes[index])
 
 
 def log_values(values: AnyArray, name: str) -> FloatArray:
@@ -330,3 +342,15 @@ def sentence_of(*parts: str) -> str:
     """Join parts into a sentence."""
     text = ", and ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def by_group(steps_by_group: Sequence[Sequence[MapStep]], z: FloatArray, codes: IndexArray | None) -> FloatArray:
+    """Apply the steps of each group to its rows, of which ``codes`` has the group; None for one group of all rows."""
+    if codes is not None:
+        mapped = np.empty_like(z)
+        for k, steps in enumerate(steps_by_group):
+            mapped[codes == k] = by_group([steps], z[codes == k], None)
+        return mapped
+    for step in steps_by_group[0]:
+        z = step.of(z)
+    return z

@@ -255,6 +255,8 @@ class Monitor(MonitorState):
         """
         if not isinstance(other, Monitor):
             raise MergeError(f"a monitor merges with a monitor; got {type(other).__name__}.")
+        if other is self:
+            raise MergeError("a monitor does not merge with itself: its rows would count twice.")
         if self._settings() != other._settings() or self._family not in (None, other._family or self._family):
             raise MergeError("monitors must have the same settings and families to merge.")
         if self.summary.n and other.summary.n and self.directions != other.directions:

@@ -150,7 +150,7 @@ def _simplest_cut(below: Any, above: Any, kind: str) -> Any:
         rounded = (above.astype(f"datetime64[{unit}]") for unit in _UNITS)
         return next((cut for cut in rounded if below < cut), above)
     low, high = float(below), float(above)
-    if not (np.isfinite(low) and np.isfinite(high)):
+    if not (np.isfinite(low) and np.isfinite(high) and low < high):  # two large whole numbers may be one float
         return None
     middle = 0.5 * low + 0.5 * high
     shorter = (float(f"{value:.{digits}g}") for digits in range(1, 18) for value in (middle, high))
