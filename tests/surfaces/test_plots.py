@@ -845,7 +845,7 @@ def test_groups_of_any_name_and_of_no_weight() -> None:
     shown = [label.get_text() for label in drawn.ax_.get_yticklabels()]
     assert {"a $b_{", "two\\nlines"} <= set(shown)
     assert max(map(len, shown)) == 28
-    assert shown[-1] == "None", "what has no ECD comes last"
+    assert shown[-1] == "missing", "what has no ECD comes last"
     assert "no weight" in words(drawn.ax_)
 
 
