@@ -10,6 +10,7 @@ import pytest
 
 import safecal
 from safecal import Interval
+from safecal.html import unbroken
 from safecal.judge.display import number, table_text
 from safecal.judge.places import place_rows
 from safecal.judge.verdict import direction
@@ -184,7 +185,7 @@ def test_places_are_listed_after_the_verdict() -> None:
     assert "\x1b" not in text
     markup = result._repr_html_()
     assert f"<caption>Where it is over-confident, the worst 5 of {len(places)} places</caption>" in markup
-    assert f">{places[0].brief}</th>" in markup
+    assert f">{unbroken(places[0].brief)}</th>" in markup
 
 
 def test_mistakes_that_were_announced_stand_beside_those_that_were_made() -> None:
