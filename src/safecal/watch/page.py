@@ -28,7 +28,7 @@ from ..inference import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_together
 from .history import LEVEL, History, Judged, Raised, Reading, Slot, group_names, log10, shown_groups, window_slots
 from .page_pictures import pictures_section
-from .words import State, group_is_mild, name_markup, run_length_text, state
+from .words import State, group_is_mild, name_markup, run_length_text, state, whole_dates
 
 __all__ = ["history_page"]
 
@@ -91,7 +91,7 @@ def _header(history: History, title: str) -> Markup:
         "header",
         element("p", "safecal watch", class_="brand"),
         element("h1", element("bdi", title)),
-        element("p", join((element("span", fact) for fact in facts), " "), class_="facts"),
+        element("p", join((element("span", whole_dates(fact)) for fact in facts), " "), class_="facts"),
     )
 
 
@@ -109,14 +109,14 @@ def _state_section(now: State) -> Markup:
     words = element("div", heading, element("p", now.headline, class_="headline"))
     banner = element("div", icon(now.decision), words, class_="banner")
     steps = [element("li", element("strong", what), " ", with_code(how)) for what, how in now.steps]
-    meaning = [element("p", with_code(unbroken(text))) for text in now.meaning]
+    meaning = [element("p", whole_dates(with_code(unbroken(text)))) for text in now.meaning]
     columns = element(
         "div",
         element("div", element("h3", "What it means"), *meaning) if meaning else None,
         element("div", element("h3", "What to do next"), element("ol", *steps)),
         class_="columns",
     )
-    reason = element("p", now.reason, class_="reason")
+    reason = element("p", whole_dates(now.reason), class_="reason")
     return element("section", banner, reason, columns, aria_labelledby="state", class_="verdict")
 
 
@@ -224,6 +224,7 @@ def _settings_section(history: History) -> Markup:
     if history.points:
         origin.insert(0, ("first update", moment_text(history.points[0].received)))
         origin.insert(2, ("last batch", history.points[-1].batch[:200]))
+    origin = [(name, whole_dates(value)) for name, value in origin]
     tables = element("div", pairs_table(settings, "Settings"), pairs_table(origin, "Origin"), class_="columns")
     return section("details", "How it was watched", tables)
 
@@ -308,4 +309,4 @@ def _number_cell(text: str) -> Markup:
 
 
 def _text_cell(text: str) -> Markup:
-    return element("td", element("bdi", shortened(text, _NAME_LENGTH)), class_="t")
+    return element("td", element("bdi", whole_dates(shortened(text, _NAME_LENGTH))), class_="t")
