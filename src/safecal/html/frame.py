@@ -276,7 +276,8 @@ def table_row(first: str, cells: Sequence[str], class_: str | None = None) -> Ma
 
 def pairs_table(pairs: Sequence[tuple[str, str]], caption: str) -> Markup:
     """Return names and values as a table."""
-    rows = [table_row(name, [element("bdi", value)]) for name, value in pairs]
+    values = [value if isinstance(value, Markup) else unbroken(value) for _, value in pairs]
+    rows = [table_row(name, [element("bdi", value)]) for (name, _), value in zip(pairs, values, strict=True)]
     return element("table", element("caption", caption), element("tbody", *rows), class_="pairs")
 
 
