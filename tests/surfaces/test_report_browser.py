@@ -225,6 +225,13 @@ def test_light_dark_and_print(visit: Open) -> None:
         assert set(page.locator(".wide").evaluate_all("all => all.map(e => getComputedStyle(e).overflow)")) == {
             "visible"
         }
+        size = "parseFloat(getComputedStyle(e).fontSize)"
+        body = page.locator("body").evaluate(f"e => {size}")
+        for text, most in ((".wide tbody td", body), (".wide thead th", body), ("figcaption", body), (".note", body)):
+            assert max(page.locator(text).evaluate_all(f"all => all.map(e => {size})")) <= most, text
+        for table in page.locator(".wide > table").all():
+            head, cell = (table.locator(part).first.evaluate(f"e => {size}") for part in ("thead th", "tbody td"))
+            assert head <= cell
         pdf = page.pdf(format="A4", print_background=True)
     assert pdf.startswith(b"%PDF")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8
