@@ -72,6 +72,14 @@ def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
         assert_it_is_accessible(page, 20)
 
 
+@pytest.mark.parametrize("width", [*range(320, 420, 4), 1280])
+def test_no_line_break_parts_a_date(width: int, visit: Open) -> None:
+    with visit("safe", width=width) as page:
+        tall = page.locator("time").evaluate("e => e.getClientRects().length")
+        assert tall == 1
+        assert set(page.locator(".name").evaluate_all("all => all.map(e => e.getClientRects().length)")) == {1}
+
+
 def test_numbers_stand_below_the_names_of_their_columns(visit: Open) -> None:
     with visit("categorical") as page:
         sides = page.evaluate(

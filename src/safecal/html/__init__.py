@@ -48,9 +48,11 @@ __all__ = [
     "unbroken",
     "upright_label",
     "visible",
+    "whole_dates",
     "with_code",
 ]
 
+_DATE = re.compile(r"(?<![\w-])(\d{4}-\d\d-\d\d(?![\w-])[,.:]?)")
 # These have no content. In SVG, the closing slash is needed; in HTML it does no harm.
 _EMPTY_TAGS = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
 
@@ -104,6 +106,17 @@ def coordinate_text(value: float) -> str:
 def unbroken(text: str) -> str:
     """Return a text in which no line break parts a number from its percent sign or its nat."""
     return re.sub(r"(?<=\d) (?=%|nat\b)", "\N{NO-BREAK SPACE}", text)
+
+
+def whole_dates(text: str) -> Markup:
+    """Return a text in which no line break parts a date.
+
+    Examples
+    --------
+    >>> whole_dates("on 2026-01-05 06:00:00 UTC")
+    'on <span class="name">2026-01-05</span> 06:00:00 UTC'
+    """
+    return Markup(_DATE.sub(r'<span class="name">\1</span>', join([text])))
 
 
 def sentence(text: str) -> str:

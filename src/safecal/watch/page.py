@@ -21,6 +21,7 @@ from ..html import (
     rows_text,
     shortened,
     unbroken,
+    whole_dates,
     with_code,
 )
 from ..html.frame import SORT_HINT, TableColumn, file_of, icon, number_table, pairs_table, section, sorting_table
@@ -28,7 +29,7 @@ from ..inference import Interval
 from ..inference.sum_bounds import interval_from_sums, intervals_together
 from .history import LEVEL, History, Judged, Raised, Reading, Slot, group_names, log10, shown_groups, window_slots
 from .page_pictures import pictures_section
-from .words import State, group_is_mild, name_markup, run_length_text, state, whole_dates
+from .words import State, group_is_mild, name_markup, run_length_text, state
 
 __all__ = ["history_page"]
 
@@ -224,7 +225,6 @@ def _settings_section(history: History) -> Markup:
     if history.points:
         origin.insert(0, ("first update", moment_text(history.points[0].received)))
         origin.insert(2, ("last batch", history.points[-1].batch[:200]))
-    origin = [(name, whole_dates(value)) for name, value in origin]
     tables = element("div", pairs_table(settings, "Settings"), pairs_table(origin, "Origin"), class_="columns")
     return section("details", "How it was watched", tables)
 

@@ -4,7 +4,6 @@ The limits are those of `safecal.evaluate`, and so is the rule: it judges the wi
 """
 
 import math
-import re
 import textwrap
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -23,10 +22,9 @@ from ..options import Limits
 from .history import History, Judged, Raised, Reading, group_names, log10, power_of_ten
 from .store import Store
 
-__all__ = ["State", "group_is_mild", "name_markup", "run_length_text", "state", "status_text", "whole_dates"]
+__all__ = ["State", "group_is_mild", "name_markup", "run_length_text", "state", "status_text"]
 
 _COUNTLESS = 1e12  # rows
-_DATE = re.compile(r"(?<![\w-])(\d{4}-\d\d-\d\d(?![\w-])[,.:]?)")
 _GROUPS_NAMED = 3  # groups that a sentence names
 _GROUPS_LISTED = 20  # at a terminal
 _ASIDES_LISTED = 5
@@ -79,17 +77,6 @@ def state(history: History) -> State:
 def name_markup(name: str) -> Markup:
     """Return the name of a window or batch, which no line break parts if it is short."""
     return element("bdi", shortened(name, 60), class_="name" if len(name) <= 20 else None)
-
-
-def whole_dates(text: str) -> Markup:
-    """Return a text in which no line break parts a date.
-
-    Examples
-    --------
-    >>> whole_dates("on 2026-01-05 06:00:00 UTC")
-    'on <span class="name">2026-01-05</span> 06:00:00 UTC'
-    """
-    return Markup(_DATE.sub(r'<span class="name">\1</span>', join([text])))
 
 
 def _when(raised: Raised) -> str:
