@@ -231,6 +231,18 @@ def test_slices_are_frames_and_arrow_streams_and_pages(slices: safecal.Slices) -
     pytest.importorskip("matplotlib.pyplot").close(display.figure_)
 
 
+def test_the_picture_names_a_long_condition_whole(rng: np.random.Generator) -> None:
+    n = 4000
+    z, age = rng.normal(0, 2, n), rng.integers(18, 90, n)
+    site = rng.choice(["north", "the hospital in the south"], n)
+    happened = rng.random(n) < 1 / (1 + np.exp(-z))
+    odds = np.where((age >= 55) & (site != "north"), 3.0, 1.0) * z
+    found = safecal.find_slices(safecal.bernoulli(happened, logits=odds), {"age": age, "site": site}, rng=0)
+    long = [s.condition for s in found if 22 < len(s.condition) <= 58]
+    assert long
+    assert all(f">{condition.replace('>=', '&gt;=')}</text>" in found._repr_html_() for condition in long)
+
+
 def test_no_slice_is_a_sentence_in_every_form(rng: np.random.Generator) -> None:
     calm = safecal.find_slices(*_drawn(rng, 1.0)[:2])
     assert "no over-confident slice found" in calm._repr_html_()

@@ -845,7 +845,7 @@ def test_groups_of_any_name_and_of_no_weight() -> None:
     shown = [label.get_text() for label in drawn.ax_.get_yticklabels()]
     assert {"a $b_{", "two\\nlines"} <= set(shown)
     assert max(map(len, shown)) == 28
-    assert shown[-1] == "None", "what has no ECD comes last"
+    assert shown[-1] == "missing", "what has no ECD comes last"
     assert "no weight" in words(drawn.ax_)
 
 
@@ -1124,6 +1124,50 @@ def test_models_with_names_share_axes_and_one_legend(display: Any) -> None:
     for line in models:
         x = np.asarray(line.get_xdata(), dtype=float)
         assert ((left <= x) & (x <= right)).any()
+
+
+@pytest.mark.parametrize("display", [plot.ECDDisplay, plot.GroupsDisplay])
+def test_rows_of_two_models_do_not_cover_each_other(display: Any) -> None:
+    ax = plt.subplots()[1]
+    evaluation = many(5)
+    display.from_evaluation(evaluation, ax=ax, name="forest")
+    with pytest.raises(OptionError, match=r"`ax` must hold no other model(.|\n)*Hint: give each model axes of its own"):
+        display.from_evaluation(evaluation, ax=ax, name="trees")
+    ax.clear()
+    display.from_evaluation(evaluation, ax=ax, name="trees")
+
+
+def test_transforms_of_two_models_look_different() -> None:
+    ax = plt.subplots()[1]
+    for name, var in (("narrow", 0.5), ("wide", 2.0)):
+        states = safecal.gaussian(np.random.default_rng(0).normal(size=400), np.zeros(400), var=var)
+        plot.TransformDisplay.from_evaluation(states.evaluate(), ax=ax, name=name)
+    drawn = [patch for patch in ax.patches if patch.get_gid() == "model"]
+    assert len({patch.get_edgecolor() for patch in drawn}) == len({patch.get_linestyle() for patch in drawn}) == 2
+
+
+def test_factors_stand_beside_plain_numbers() -> None:
+    x = np.random.default_rng(0).normal(size=(2000, 2))
+    evaluation = safecal.gaussian(x, np.zeros_like(x), cov=np.diag([1.0, 0.3])).evaluate()
+    shown = plot.DirectionsDisplay.from_evaluation(evaluation)
+    shown.figure_.draw_without_rendering()
+    ticks = [tick.get_text() for tick in shown.ax_.get_xticklabels(which="both")]
+    assert len(ticks) >= 3
+    assert all(float(tick) > 0.0 for tick in ticks)
+
+
+@pytest.mark.parametrize(("seed", "times"), [(4, 1.1), (0, 1.4), (1, 1.4)])
+def test_the_name_of_the_worst_range_covers_no_step(seed: int, times: float) -> None:
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 1.5, (2000, 20))
+    happened = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    shown = plot.LocalDisplay.from_evaluation(safecal.evaluate(happened, logits=times * logits))
+    shown.figure_.draw_without_rendering()
+    (name,) = (text for text in shown.ax_.texts if text.get_text().startswith("worst"))
+    box = name.get_window_extent().padded(2.0)
+    for step in shown.course.steps:
+        for x in (step.start, step.middle, step.end):
+            assert not box.contains(*shown.ax_.transData.transform((x, step.range.ecd.value)))
 
 
 def test_a_named_model_shows_the_points_of_its_bins() -> None:

@@ -683,7 +683,7 @@ def test_the_same_evaluation_gives_the_same_page() -> None:
     assert page == report_html(evaluation, created=CREATED.replace(tzinfo=None))
     assert page == report_html(evaluation, created=CREATED.astimezone(timezone(timedelta(hours=5))))
     assert page == report_html(Evaluation.from_dict(evaluation.to_dict()), created=CREATED)
-    assert "2025-02-14 12:30:00 UTC" in page
+    assert '<span class="name">2025-02-14</span> 12:30:00 UTC' in page
     before = datetime.now(UTC).replace(microsecond=0)
     (time,) = Reader(report_html(evaluation)).root.all("time")
     assert before <= datetime.fromisoformat(time["datetime"]) <= datetime.now(UTC)

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import safecal
 from safecal.report import report_html
 
 from .browsing import assert_it_fits, assert_it_is_accessible, needs_axe, started, visited
@@ -68,6 +70,42 @@ def test_it_is_accessible_in_light_and_dark(case: str, visit: Open) -> None:
     needs_axe()
     with visit(case) as page:
         assert_it_is_accessible(page, 20)
+
+
+@pytest.mark.parametrize("width", [*range(320, 420, 4), 1280])
+def test_no_line_break_parts_a_date(width: int, visit: Open) -> None:
+    with visit("safe", width=width) as page:
+        tall = page.locator("time").evaluate("e => e.getClientRects().length")
+        assert tall == 1
+        assert set(page.locator(".name").evaluate_all("all => all.map(e => e.getClientRects().length)")) == {1}
+
+
+def test_numbers_stand_below_the_names_of_their_columns(visit: Open) -> None:
+    with visit("categorical") as page:
+        sides = page.evaluate(
+            "[...document.querySelectorAll('.keys')].map(t => ['thead th', 'tbody td'].map(s => "
+            "getComputedStyle([...t.querySelectorAll(s)].filter(c => c.matches(':last-child'))[0]).textAlign))"
+        )
+        assert len(sides) >= 2
+        assert all(head.replace("start", "left") == cell for head, cell in sides)
+
+
+@pytest.mark.parametrize(("width", "whole"), [(700, 1), (900, 2), (1200, 2)])
+def test_tables_in_a_notebook_are_whole(width: int, whole: int, browser: Any, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    z, age = rng.normal(0, 2, 3000), rng.integers(18, 90, 3000)
+    site = rng.choice(["north", "south", "a hospital with quite a long name indeed"], 3000)
+    happened = rng.random(3000) < 1 / (1 + np.exp(-z))
+    predictions = safecal.bernoulli(happened, logits=np.where((age > 60) & (site != "south"), 3.0, 1.5) * z)
+    slices = safecal.find_slices(predictions, {"age": age, "site": site}, rng=0)
+    shown = [predictions.evaluate(by={"site": site})._repr_html_(), slices._repr_html_()]
+    path = folder / "notebook.html"
+    path.write_text(f'<!DOCTYPE html><meta charset="utf-8">{"".join(shown)}', encoding="utf-8")
+    with visited(browser, path, width=width) as page:
+        parts = page.evaluate("[...document.querySelectorAll('.scroll')].map(e => [e.scrollWidth, e.clientWidth])")
+        assert len(parts) == 2
+        assert all(wide <= room for wide, room in parts[:whole])
+        assert page.evaluate("getComputedStyle(document.querySelector('.found')).fontSize") == "14px"
 
 
 # Sorting
@@ -195,6 +233,13 @@ def test_light_dark_and_print(visit: Open) -> None:
         assert set(page.locator(".wide").evaluate_all("all => all.map(e => getComputedStyle(e).overflow)")) == {
             "visible"
         }
+        size = "parseFloat(getComputedStyle(e).fontSize)"
+        body = page.locator("body").evaluate(f"e => {size}")
+        for text, most in ((".wide tbody td", body), (".wide thead th", body), ("figcaption", body), (".note", body)):
+            assert max(page.locator(text).evaluate_all(f"all => all.map(e => {size})")) <= most, text
+        for table in page.locator(".wide > table").all():
+            head, cell = (table.locator(part).first.evaluate(f"e => {size}") for part in ("thead th", "tbody td"))
+            assert head <= cell
         pdf = page.pdf(format="A4", print_background=True)
     assert pdf.startswith(b"%PDF")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8

@@ -10,6 +10,7 @@ import pytest
 
 import safecal
 from safecal import Interval
+from safecal.html import unbroken
 from safecal.judge.display import number, table_text
 from safecal.judge.places import place_rows
 from safecal.judge.verdict import direction
@@ -71,7 +72,7 @@ group                     rows  predicted  observed     ESCE      ECD
 south                        4     0.3500    0.5000  +0.1500     +inf
 a name that is much t...     1     0.9000    1.0000  +0.1000  -0.2197
 north                        1     0.1000    0.0000  -0.1000  -0.2197
-None                         1     0.7000    1.0000  +0.3000  -0.2542
+missing                      1     0.7000    1.0000  +0.3000  -0.2542
 ---------------------------------------------------------------------
 all rows                     7     0.4429    0.5714  +0.1286     +inf"""
     )
@@ -184,7 +185,7 @@ def test_places_are_listed_after_the_verdict() -> None:
     assert "\x1b" not in text
     markup = result._repr_html_()
     assert f"<caption>Where it is over-confident, the worst 5 of {len(places)} places</caption>" in markup
-    assert f">{places[0].brief}</th>" in markup
+    assert f">{unbroken(places[0].brief)}</th>" in markup
 
 
 def test_mistakes_that_were_announced_stand_beside_those_that_were_made() -> None:
@@ -212,9 +213,23 @@ def test_group_keys_of_any_kind() -> None:
     by[:] = keys
     result = safecal.evaluate([1] * 7, [0.7] * 7, by=by, bins=None)
     lines = repr(result.groups).splitlines()
-    for label in ("2.5", "text", "None", "a / 1", "1000000000000"):
+    for label in ("2.5", "text", "missing", "a / 1", "1000000000000"):
         assert any(line.startswith(f"{label} ") for line in lines), label
     assert len({len(line) for line in lines}) == 1
+
+
+def test_rows_without_a_group_are_called_missing() -> None:
+    n = 2000
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 2, n)
+    y = rng.random(n) < 1 / (1 + np.exp(-z))
+    by = np.where(np.arange(n) % 2 == 0, "north", None)
+    result = safecal.evaluate(y, logits=np.where(np.arange(n) % 2 == 0, 1.0, 4.0) * z, by={"depot": by})
+    assert "depot missing" in result.verdict.reason
+    for text in (str(result.verdict), repr(result), result._repr_html_(), str(result.group_verdict(None))):
+        assert "depot None" not in text
+    assert result.groups.keys == ("north", None)
+    assert safecal.Evaluation.from_dict(result.to_dict()).verdict == result.verdict
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "\x1b[31mred", "tab\there", "\u202eright to left"])

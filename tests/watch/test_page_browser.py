@@ -60,6 +60,34 @@ def test_it_opens_fits_a_phone_and_is_accessible_in_light_and_dark(case: str, vi
         assert_it_is_accessible(page, 15)  # as wide as a screen by now
 
 
+@pytest.mark.parametrize("case", ["drift", "groups", "relaxed", "shifted", "small", "acknowledged"])
+def test_what_raises_an_alarm_covers_no_curve(case: str, visit: Open) -> None:
+    with visit(case) as page:
+        covered = page.evaluate(
+            "[...document.querySelectorAll('svg[role=img]')].flatMap(s => [...s.querySelectorAll('.limit-text')]"
+            ".flatMap(t => { const b = t.getBBox(); return [...s.querySelectorAll('.curve, .alarm')].filter(c => {"
+            "const n = c.getTotalLength(); return [...Array(2001).keys()].some(k => { const p = "
+            "c.getPointAtLength(n * k / 2000); return p.x > b.x && p.x < b.x + b.width && p.y > b.y + 2 && "
+            "p.y < b.y + b.height - 2; }); }).map(() => t.textContent); }))"
+        )
+        assert covered == []
+
+
+@pytest.mark.parametrize("width", [360, 390, 700, 1280])
+def test_no_line_break_parts_a_date(width: int, visit: Open) -> None:
+    with visit("drift", width=width) as page:
+        for media in ("screen", "print"):
+            page.emulate_media(media=media)
+            parted = page.evaluate(
+                "(() => { const parted = [], w = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);"
+                "for (let t; (t = w.nextNode()); ) for (const m of t.data.matchAll(/\\d{4}-\\d\\d-\\d\\d/g)) {"
+                "const r = document.createRange(); r.setStart(t, m.index); r.setEnd(t, m.index + 10);"
+                "if (new Set([...r.getClientRects()].map(b => b.top)).size > 1) parted.push(m[0]); } "
+                "return parted; })()"
+            )
+            assert parted == []
+
+
 def test_tables_sort(visit: Open) -> None:
     with visit("groups") as page:
         alarms, groups = page.locator("table.keys").all()

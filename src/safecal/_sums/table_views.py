@@ -75,7 +75,15 @@ def key_columns(name: str, keys: Sequence[Hashable], labels: Sequence[str]) -> d
 
 
 def key_label(key: Hashable) -> str:
-    """Write a key; a whole number has no decimals, since pandas turns 2021 into 2021.0 where others are missing."""
+    """Write a key; a whole number has no decimals, since pandas turns 2021 into 2021.0 where others are missing.
+
+    Examples
+    --------
+    >>> key_label(("north", None, 2021.0))
+    'north / missing / 2021'
+    """
+    if key is None:
+        return "missing"
     if isinstance(key, tuple):
         return " / ".join(map(key_label, key))
     whole = isinstance(key, float) and key.is_integer() and abs(key) < 1e15

@@ -168,6 +168,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _acknowledge(options: argparse.Namespace) -> int:
+    from .._sums.table_views import key_label
     from ..watch.databases import open_store, store_files
 
     address = options.store or _FILE
@@ -175,7 +176,7 @@ def _acknowledge(options: argparse.Namespace) -> int:
     with open_store(address, model=options.name, patience=options.patience) as store:
         group = _group(store.monitor(), options.group)
         store.request(group)
-    who = "all rows" if group is None else visible(str(group))
+    who = "all rows" if group is None else visible(key_label(group))
     try:
         with open_store(address, model=options.name, settings={}, patience=options.patience) as store:
             store.grant()
@@ -189,10 +190,12 @@ def _acknowledge(options: argparse.Namespace) -> int:
 def _group(monitor: Monitor, text: str | None) -> Any:
     if text is None:
         return None
+    from .._sums.table_views import key_label
+
     for group in monitor.groups:
-        if text == str(group) or (isinstance(group, tuple) and text == ",".join(map(str, group))):
+        if text in (str(group), key_label(group)) or (isinstance(group, tuple) and text == ",".join(map(str, group))):
             return group
-    shown = ", ".join(map(str, monitor.groups[:10])) or "none"
+    shown = ", ".join(map(key_label, monitor.groups[:10])) or "none"
     raise OptionError(f"`--group` must be one that has appeared; got {text!r}. There are {shown}.")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from itertools import pairwise
 from typing import final
 
 from ..errors import shortened, visible
@@ -21,6 +22,7 @@ __all__ = [
     "AxisScale",
     "centred_label",
     "coordinate_text",
+    "crosses",
     "element",
     "interval_text",
     "evidence_text",
@@ -46,9 +48,11 @@ __all__ = [
     "unbroken",
     "upright_label",
     "visible",
+    "whole_dates",
     "with_code",
 ]
 
+_DATE = re.compile(r"(?<![\w-])(\d{4}-\d\d-\d\d(?![\w-])[,.:]?)")
 # These have no content. In SVG, the closing slash is needed; in HTML it does no harm.
 _EMPTY_TAGS = {"br", "circle", "line", "link", "meta", "path", "polygon", "polyline", "rect"}
 
@@ -102,6 +106,17 @@ def coordinate_text(value: float) -> str:
 def unbroken(text: str) -> str:
     """Return a text in which no line break parts a number from its percent sign or its nat."""
     return re.sub(r"(?<=\d) (?=%|nat\b)", "\N{NO-BREAK SPACE}", text)
+
+
+def whole_dates(text: str) -> Markup:
+    """Return a text in which no line break parts a date.
+
+    Examples
+    --------
+    >>> whole_dates("on 2026-01-05 06:00:00 UTC")
+    'on <span class="name">2026-01-05</span> 06:00:00 UTC'
+    """
+    return Markup(_DATE.sub(r'<span class="name">\1</span>', join([text])))
 
 
 def sentence(text: str) -> str:
@@ -198,6 +213,24 @@ def centred_label(x: float, y: float, text: str, class_: str, within: tuple[floa
 def text_width(text: str) -> float:
     """Return about how wide a text is."""
     return _CHARACTER_WIDTH * FONT_SIZE * len(text)
+
+
+def crosses(path: Sequence[tuple[float, float]], left: float, top: float, right: float, bottom: float) -> bool:
+    """Tell whether a line through points, which goes to the right or straight up and down, crosses a box.
+
+    Examples
+    --------
+    >>> crosses([(0.0, 0.0), (10.0, 10.0)], 4.0, 0.0, 6.0, 5.0), crosses([(0.0, 0.0), (10.0, 10.0)], 4.0, 0.0, 6.0, 3.0)
+    (True, False)
+    """
+    for (x1, y1), (x2, y2) in pairwise(path):
+        first, last = max(x1, left), min(x2, right)
+        if first > last:
+            continue
+        ends = [y1 + (y2 - y1) * (x - x1) / (x2 - x1) for x in (first, last)] if x2 > x1 else [y1, y2]
+        if min(ends) <= bottom and max(ends) >= top:
+            return True
+    return False
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:

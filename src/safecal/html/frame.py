@@ -22,7 +22,7 @@ from ..judge.decision import smaller_end
 from ..judge.evaluation import Evaluation
 from ..judge.groups import judge_groups
 from ..judge.verdict import SAFE, UNDETERMINED, UNSAFE, Verdict
-from . import Markup, element, unbroken, with_code
+from . import Markup, element, unbroken, whole_dates, with_code
 
 __all__ = [
     "SORT_HINT",
@@ -195,7 +195,7 @@ def file_of(
         element("a", skip, href="#main", class_="skip"),
         header,
         element("main", *main, id="main", tabindex="-1"),
-        element("footer", element("p", footer, "and asks the network for nothing.")),
+        element("footer", element("p", whole_dates(footer), "and asks the network for nothing.")),
         document,
         element("script", Markup(script)),
         class_=tone,
@@ -276,7 +276,7 @@ def table_row(first: str, cells: Sequence[str], class_: str | None = None) -> Ma
 
 def pairs_table(pairs: Sequence[tuple[str, str]], caption: str) -> Markup:
     """Return names and values as a table."""
-    rows = [table_row(name, [element("bdi", value)]) for name, value in pairs]
+    rows = [table_row(name, [element("bdi", whole_dates(unbroken(value)))]) for name, value in pairs]
     return element("table", element("caption", caption), element("tbody", *rows), class_="pairs")
 
 

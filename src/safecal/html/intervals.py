@@ -57,7 +57,8 @@ _START, _END = 2.0, 318.0
 _MIDDLE, _AXIS = 38.0, 58.0
 
 _WIDTH, _STEP, _TOP = 440.0, 24.0, 26.0  # of a forest
-_NAME_LENGTH = 22  # characters of a name
+_STEP_BELOW = 42.0  # where the names stand above
+_NAME_LENGTH, _LONG_NAME = 22, 58  # characters of a name, and of one that stands above
 
 
 def ecd_range(intervals: Sequence[Interval], limits: Sequence[float]) -> tuple[float, float]:
@@ -148,15 +149,17 @@ def _arrow(x: float, y: float, back: float, half: float, class_: str) -> Markup:
 
 
 def forest(name: str, title: str, findings: Sequence[Finding], *, bars: bool) -> Markup:
-    """Return the picture: bars from 0 for bins, marks for groups; each beside its limit."""
+    """Return the picture: bars from 0, below names that are long, or marks; each beside its limit."""
     limits = [finding.limit for finding in findings]
     names = max(text_width(shortened(finding.name, _NAME_LENGTH)) for finding in findings)
+    above = bars and any(len(finding.name) > _NAME_LENGTH for finding in findings)
+    step = _STEP_BELOW if above else _STEP
     left, right = ecd_range([finding.ecd for finding in findings], limits)
-    scale = AxisScale(left, right, min(names, 165.0) + 14.0, _WIDTH - 64.0)
-    bottom = _TOP + _STEP * len(findings)
+    scale = AxisScale(left, right, 14.0 if above else min(names, 165.0) + 14.0, _WIDTH - 64.0)
+    bottom = _TOP + step * len(findings)
     ticks = [t for t in scale.ticks(5) if scale.start + 1.0 < scale(t) < scale.end - 1.0]
     parts = [
-        *_limit_lines(limits, scale, bottom),
+        *_limit_lines(limits, scale, bottom, step),
         *(line(scale(t), _TOP, scale(t), bottom + 4.0, "grid") for t in ticks),
         *(label(scale(t), bottom + 18.0, tick_text(t), anchor="middle") for t in ticks),
         line(scale(0.0), _TOP, scale(0.0), bottom, "neutral"),
@@ -164,7 +167,8 @@ def forest(name: str, title: str, findings: Sequence[Finding], *, bars: bool) ->
     ]
     largest = max(finding.share for finding in findings)
     for place, finding in enumerate(findings):
-        parts.append(_forest_row(finding, scale, _TOP + _STEP * (place + 0.5), largest, bars=bars))
+        y = _TOP + step * (place + 1.0) - 0.5 * _STEP
+        parts.append(_forest_row(finding, scale, y, largest, bars=bars, above=above))
     return picture(name, (_WIDTH, bottom + 50.0), title, _describe(findings), *parts)
 
 
@@ -204,11 +208,11 @@ def directions_picture(name: str, forecast: Forecast) -> Markup:
     return picture(name, (_WIDTH, bottom + 50.0), "How many times the stated spread is too small", description, *parts)
 
 
-def _limit_lines(limits: list[float], scale: AxisScale, bottom: float) -> list[Markup]:
+def _limit_lines(limits: list[float], scale: AxisScale, bottom: float, step: float) -> list[Markup]:
     """Shade the values beyond the limit, and draw it: one line, or one for each where limits differ."""
     lowest, highest = min(limits), max(limits)
     same = lowest == highest
-    rows = [(x, _TOP + _STEP * k, _TOP + _STEP * (k + 1)) for k, x in enumerate(limits)]
+    rows = [(x, _TOP + step * k, _TOP + step * (k + 1)) for k, x in enumerate(limits)]
     rows = [(lowest, _TOP, bottom)] if same else rows
     parts = []
     for limit, top, end in rows:
@@ -219,12 +223,14 @@ def _limit_lines(limits: list[float], scale: AxisScale, bottom: float) -> list[M
     return [*parts, centred_label(scale(highest), _TOP - 9.0, text, "limit-text", (scale.start, scale.end))]
 
 
-def _forest_row(finding: Finding, scale: AxisScale, y: float, largest: float, *, bars: bool) -> Markup:
+def _forest_row(
+    finding: Finding, scale: AxisScale, y: float, largest: float, *, bars: bool, above: bool
+) -> Markup:  # fmt: skip
     ecd, value = finding.ecd, finding.ecd.value
-    name = shortened(finding.name, _NAME_LENGTH)
+    name = shortened(finding.name, _LONG_NAME if above else _NAME_LENGTH)
     parts: list[Markup | None] = [
         element("title", shortened(finding.name, 80)) if name != finding.name else None,
-        label(0.0, y + 4.5, name),
+        label(0.0, y - 12.0, name, "halo") if above else label(0.0, y + 4.5, name),
     ]
     if math.isnan(value):
         parts.append(label(_WIDTH, y + 4.5, "no rows", "faint", "end"))

@@ -126,7 +126,10 @@ def _pictures(evaluation: Evaluation) -> list[Markup]:
 def _places(places: tuple[Place, ...], weight: float) -> Markup:
     more = f", the worst {_PLACES_LISTED} of {len(places)} places" if len(places) > _PLACES_LISTED else ""
     rows = place_rows(places[:_PLACES_LISTED], weight)
-    body = [table_row(shortened(first, _NAME_LENGTH), cells) for first, *cells in (row.values() for row in rows)]
+    body = [
+        table_row(unbroken(shortened(at, _NAME_LENGTH)), [element("span", unbroken(x), class_="wraps") for x in cells])
+        for at, *cells in (row.values() for row in rows)
+    ]
     return element("div", titled_table(f"Where it is over-confident{more}", list(rows[0]), body), class_="scroll")
 
 
@@ -167,7 +170,7 @@ def slices_table(slices: Slices) -> Markup:
             grouped(s.n),
             percent(s.share),
             metric_text(s.ecd.value, signed=True),
-            interval_text(s.ecd, signed=True),
+            element("span", interval_text(s.ecd, signed=True).replace(" to", "\N{NO-BREAK SPACE}to"), class_="wraps"),
             metric_text(s.elsewhere, signed=True),
             *(metric_text(value) for value in (s.temperature.value, s.predicted, s.observed)),
             metric_text(s.contribution, signed=True),
@@ -187,7 +190,7 @@ def slices_html(slices: Slices) -> str:
     """Return slices as a notebook shows them."""
     image = slices_picture(f"{_unique_name(slices)}-slices", slices)
     images = None if image is None else element("div", element("figure", image), class_="images")
-    return _framed(images, _slices_part(slices))
+    return _framed(element("div", images, _slices_part(slices), class_="found"))
 
 
 def _unique_name(shown: object) -> str:

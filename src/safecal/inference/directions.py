@@ -225,7 +225,7 @@ def _name_of(along: tuple[float, ...], names: tuple[str, ...]) -> str:
     if len(parts) == 1 and abs(along[parts[0]]) >= _ALONE:
         return axis_name(names, parts[0])
     signed = " ".join(f"{'-' if along[k] < 0.0 else '+'} {abs(along[k]):.2f} {axis_name(names, k)}" for k in parts)
-    return signed.removeprefix("+ ")
+    return signed.removeprefix("+ ") if signed[0] == "+" else f"-{signed[2:]}"  # no line ends behind this sign
 
 
 def _ecd_of_factor(factor: float) -> float:

@@ -394,7 +394,7 @@ def titled_text(title: str, cells: Sequence[Sequence[str]], words: Sequence[str]
 
 def titled_html(title: str, cells: Sequence[Sequence[str]], words: str) -> str:
     """Return a table with a title above and sentences below, as HTML; everything from the data is escaped."""
-    head, *body = cells
-    rows = "".join(_html_row(row, "td") for row in body)
-    table = f"<table><caption>{_escaped(title)}</caption><thead>{_html_row(head, 'th')}</thead>"
-    return f"<div>{table}<tbody>{rows}</tbody></table><p>{_escaped(words)}</p></div>"
+    rows = "".join(_html_row(row, "td") for row in cells[1:])
+    table = f"<table><caption>{_escaped(title)}</caption><thead>{_html_row(cells[0], 'th')}</thead>"
+    text = "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(_escaped(words).split("`")))
+    return f"<div>{table}<tbody>{rows}</tbody></table><p>{text}</p></div>"

@@ -10,6 +10,7 @@ import numpy as np
 from .. import documents
 from .._sums.scored import Scored
 from .._sums.summary import Summary
+from .._sums.table_views import key_label
 from .._types import AlarmDirection, AlarmKind, FloatArray
 from ..errors import visible
 from ..inference.ranges import dimensions
@@ -210,7 +211,7 @@ class Alarm:
         return f"{text}{rates}: {self.size}"
 
     def __str__(self) -> str:
-        group_words = "" if self.group is None else f"{visible(str(self.group))}: "
+        group_words = "" if self.group is None else f"{visible(key_label(self.group))}: "
         window_words = "" if self.window is None else f" (window {visible(self.window)})"
         reached, threshold = (_readable(x) for x in (self.log_e_value, self.log_threshold))
         ends = ":" if self.size is None else ";"

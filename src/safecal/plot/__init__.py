@@ -302,7 +302,7 @@ class RecalibrationDisplay:
             Itself.
         """
         self.figure_ = figure = blank_figure(figure, (9.6, 5.4))
-        grid = figure.add_gridspec(2, 2, width_ratios=(1.1, 1.0))
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.0, 1.15))
         places = (grid[:, 0], grid[0, 1], grid[1, 1])
         self.axes_ = diagram, ecd, temperature = tuple(figure.add_subplot(place) for place in places)
         if has_reliability(self.after.bins):

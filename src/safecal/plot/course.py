@@ -195,15 +195,30 @@ class LocalDisplay(Display):
         corners = [(worst.start, low), (worst.end, low), (worst.end, high), (worst.start, high)]
         ax.fill(*zip(*corners, strict=True), facecolor="none", edgecolor=ink(ax), linewidth=1.6, zorder=5, gid="worst")
         right = worst.middle > 0.5 * (self.course.left + self.course.right)
-        at = (worst.end if right else worst.start, high)
+        words = f"worst: {worst.name}, {worst.bounds}"
+        at = worst.end if right else worst.start
         if math.isfinite(ecd.value):
             ax.hlines(ecd.value, worst.start, worst.end, color=ink(ax), lw=1.6, zorder=5)
         ax.annotate(
-            f"worst: {worst.name}, {worst.bounds}", at, (0, 4), textcoords="offset points", fontsize="small",
-            ha="right" if right else "left", va="bottom", zorder=6, parse_math=False,
+            words, (at, self._above(ax, at, high, -len(words) if right else len(words))), (0, 4), fontsize="small",
+            textcoords="offset points", ha="right" if right else "left", va="bottom", zorder=6, parse_math=False,
         )  # fmt: skip
 
+    def _above(self, ax: Axes, start: float, height: float, length: int) -> float:
+        """Return where a text of so many letters stands: at a height, or above the steps that it would cover there."""
+        (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+        points = 72.0 / ax.figure.dpi
+        letter = _LETTER * (right - left) / (ax.bbox.width * points)
+        line = _LINE * (top - bottom) / (ax.bbox.height * points)
+        first, last = sorted((start, start + length * letter))
+        near = [step.range.ecd.value for step in self.course.steps if step.end > first and step.start < last]
+        for value in sorted(filter(math.isfinite, near)):
+            if height - 0.3 * line < value < height + 1.4 * line:
+                height = value + 0.2 * line
+        return float(min(height, top - 1.5 * line))
 
+
+_LETTER, _LINE = 4.6, 10.0  # points: the width of a small letter, and its height
 _SCALES = ("ECD", "NEES")
 _FAR = 15.0  # values beyond which the axis is logarithmic
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 __all__ = [
-    "AFTER", "BEFORE", "NEUTRAL", "OVER", "UNDER", "Display", "ModelLook", "axes_on", "blank_figure", "checked",
-    "direction_label", "heading", "ink", "legend_above", "message", "next_look", "percent",
+    "AFTER", "BEFORE", "NEUTRAL", "OVER", "UNDER", "Display", "ModelLook", "alone", "axes_on", "blank_figure",
+    "checked", "direction_label", "heading", "ink", "legend_above", "message", "next_look", "percent",
 ]  # fmt: skip
 
 OVER, UNDER = "#D55E00", "#0072B2"  # vermillion, blue
@@ -39,7 +39,7 @@ BEFORE, AFTER = "#CC79A7", "#009E73"  # reddish purple, bluish green
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
 _STYLES = ("-", "--", "-.", ":")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
-_MODEL_GID = "model"
+_MODEL_GID, _ALONE_GID = "model", "alone"
 
 _LEGEND_COLUMNS = 2  # of a legend
 _LEGEND_LINE = 1.45  # height of a line of a legend, in sizes of its letters
@@ -100,7 +100,7 @@ class ModelLook(NamedTuple):
 
 def next_look(ax: Axes, name: str, length: int) -> ModelLook:
     """Return the look of one more model on axes that may hold others."""
-    k = sum(line.get_gid() == _MODEL_GID for line in ax.get_lines())
+    k = sum(drawn.get_gid() == _MODEL_GID for drawn in ax.get_children())
     colour, style, marker = (palette[k % len(palette)] for palette in (_COLOURS, _STYLES, _MARKERS))
     return ModelLook(shortened(name, length), colour, style, marker, k == 0)
 
@@ -122,6 +122,14 @@ def heading(ax: Axes, text: str) -> None:
         sizes = [float(label.get_fontsize()) for label in legend.get_texts()]
         pad += math.ceil(len(sizes) / _LEGEND_COLUMNS) * _LEGEND_LINE * max(sizes)
     ax.set_title(text, loc="left", pad=pad, fontsize="medium", fontweight="bold", parse_math=False)
+
+
+def alone(ax: Axes) -> None:
+    """Refuse axes on which a model was drawn that shares them with no other, and mark them as such."""
+    if any(drawn.get_gid() == _ALONE_GID for drawn in ax.get_children()):
+        hint = "give each model axes of its own: `figure, axes = plt.subplots(1, 2)`, then `ax=axes[0]`."
+        raise fail(OptionError, "ax", "must hold no other model: their rows would cover each other", hint=hint)
+    ax.plot([], [], gid=_ALONE_GID)
 
 
 def message(ax: Axes, text: str) -> None:
@@ -169,6 +177,7 @@ class Display(ABC):
 
     def _draw_model(self, ax: Axes, look: ModelLook) -> None:
         """Draw one of several models; by default alone, under its name."""
+        alone(ax)
         self._draw(ax)
         heading(ax, look.name)
 

@@ -20,7 +20,7 @@ from ..judge.evaluation import Evaluation, evaluate_predictions
 from ..judge.groups import judge_groups
 from ..options import EvaluateOptions
 from ..slices.results import Slices
-from .display import Display, checked, estimated, heading, message
+from .display import Display, alone, checked, estimated, heading, message
 from .intervals import BEYOND, draw_ecd, name_rows, note, states
 
 if TYPE_CHECKING:
@@ -239,6 +239,8 @@ class GroupsDisplay(Display):
         drawn = min(whole_number(most, "most", 1), len(self.labels))
         more = drawn < len(self.labels)
         axes = self._on(ax, (6.4, 1.8 + 0.28 * (min(drawn, 60) + more)))
+        if name is not None:
+            alone(axes)
         self._draw(axes, drawn)
         if name is not None:
             heading(axes, shortened(name, self._name_length))

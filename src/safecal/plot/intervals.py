@@ -349,9 +349,9 @@ class DirectionsDisplay(Display):
         return f"{type(self).__name__}: {min(values):.2g} to {max(values):.2g} times too small"
 
     def _draw(self, ax: Axes) -> None:
-        ax.set_xscale("log")
-        limits = [1.0] * len(self.factors)
-        draw_intervals(ax, self.factors, limits, factor_range(self.factors, 1.0), origin=1.0)
+        ends = factor_range(self.factors, 1.0)
+        temperature_axis(ax, *ends)
+        draw_intervals(ax, self.factors, [1.0] * len(self.factors), ends, origin=1.0)
         ax.axvline(1.0, color=ink(ax), lw=1.0, zorder=1)
         name_rows(ax, self.labels, None)
         ax.set_xlabel("times too small; 1 is right")

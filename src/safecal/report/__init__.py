@@ -268,8 +268,9 @@ def _value_text(x: Interval | float, signed: bool) -> str:
 def _origin_section(comparison: Comparison, context: Context) -> Markup:
     methods = dict.fromkeys(d.interval.method for _, d in _known_differences(comparison))
     pairs = [("interval", "; ".join(methods)), *origin_of(context)]
-    again = None if context.command is None else code_region(context.command, "The command")
-    return section("details", "How it was made", pairs_table(pairs, "Methods and versions"), again)
+    again = [] if context.command is None else [element("h3", "On the command line")]
+    again += [] if context.command is None else [code_region(context.command, "The command")]
+    return section("details", "How it was made", pairs_table(pairs, "Methods and versions"), *again)
 
 
 def _interval_forest(name: str, title: str, named: Sequence[NamedInterval], unit: str, origin: float = 0.0) -> Markup:

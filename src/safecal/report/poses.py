@@ -28,7 +28,7 @@ from ..html import (
     upright_label,
     with_code,
 )
-from ..html.frame import code_region, figure, pairs_table, region, section, table_row
+from ..html.frame import code_region, figure, pairs_table, plain_table, section, table_row
 from ..maps.result import PoseStudy
 from .page import Context, page
 
@@ -84,9 +84,9 @@ def _axes_section(study: PoseStudy) -> Markup:
     rows = []
     for axis in study.axes:
         between = interval_text(axis.temperature) if study.several else "not known from one run"
-        rows.append(table_row(axis.name, [metric_text(axis.temperature.value), between, metric_text(axis.factor)], "n"))
-    head = element("thead", element("tr", *(element("th", name, scope="col") for name in names)))
-    table = region(element("table", head, element("tbody", *rows)), "The axes one by one")
+        cells = [metric_text(axis.temperature.value), between, metric_text(axis.factor)]
+        rows.append(table_row(element("span", axis.name, class_="name"), cells, "n"))
+    table = plain_table("The axes one by one", names, rows)
     note = "Each interval holds by itself. Above 1, the axis is over-confident."
     suspected = [element("p", element("strong", "Suspected:"), " ", with_code(f"{text}.")) for text in study.suspicions]
     parts: list[Markup] = [*suspected, table, element("p", note, class_="note")]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 from .._sums.summary import Summary, as_sums
+from .._sums.table_views import key_label
 from ..errors import MergeError
 from ..inference import Interval
 from ..inference.sum_bounds import intervals_from_sums
@@ -323,7 +324,7 @@ def group_names(groups: Sequence[Hashable]) -> dict[Hashable, str]:
     >>> group_names([1, "1"])
     {1: '1', '1': "'1'"}
     """
-    plain = [" / ".join(map(str, group)) if isinstance(group, tuple) else str(group) for group in groups]
+    plain = [key_label(group) for group in groups]
     plain = [text.encode("utf-8", "backslashreplace").decode() for text in plain]  # half characters
     if len(set(plain)) < len(plain):
         plain = [repr(group) for group in groups]

@@ -21,6 +21,7 @@ from ..html import (
     rows_text,
     shortened,
     unbroken,
+    whole_dates,
     with_code,
 )
 from ..html.frame import SORT_HINT, TableColumn, file_of, icon, number_table, pairs_table, section, sorting_table
@@ -91,7 +92,7 @@ def _header(history: History, title: str) -> Markup:
         "header",
         element("p", "safecal watch", class_="brand"),
         element("h1", element("bdi", title)),
-        element("p", join((element("span", fact) for fact in facts), " "), class_="facts"),
+        element("p", join((element("span", whole_dates(fact)) for fact in facts), " "), class_="facts"),
     )
 
 
@@ -109,14 +110,14 @@ def _state_section(now: State) -> Markup:
     words = element("div", heading, element("p", now.headline, class_="headline"))
     banner = element("div", icon(now.decision), words, class_="banner")
     steps = [element("li", element("strong", what), " ", with_code(how)) for what, how in now.steps]
-    meaning = [element("p", with_code(unbroken(text))) for text in now.meaning]
+    meaning = [element("p", whole_dates(with_code(unbroken(text)))) for text in now.meaning]
     columns = element(
         "div",
         element("div", element("h3", "What it means"), *meaning) if meaning else None,
         element("div", element("h3", "What to do next"), element("ol", *steps)),
         class_="columns",
     )
-    reason = element("p", now.reason, class_="reason")
+    reason = element("p", whole_dates(now.reason), class_="reason")
     return element("section", banner, reason, columns, aria_labelledby="state", class_="verdict")
 
 
@@ -308,4 +309,4 @@ def _number_cell(text: str) -> Markup:
 
 
 def _text_cell(text: str) -> Markup:
-    return element("td", element("bdi", shortened(text, _NAME_LENGTH)), class_="t")
+    return element("td", element("bdi", whole_dates(shortened(text, _NAME_LENGTH))), class_="t")

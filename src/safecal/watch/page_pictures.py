@@ -1,6 +1,7 @@
 """The pictures of the page: ECD by window, with the rows of each; and the evidence, with its threshold and alarms."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -10,6 +11,7 @@ from ..html import (
     AxisScale,
     Markup,
     centred_label,
+    crosses,
     element,
     evidence_text,
     grouped,
@@ -37,8 +39,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 60.0, 428.0, 40.0, 212.0
 _WINDOWS_SIZE = (440.0, 372.0)  # of ECD by window
 _WINDOWS_TOP, _WINDOWS_BOTTOM = 28.0, 232.0
 _FLOOR, _TALLEST = 318.0, 56.0  # of the rows
-_CROWD = 45  # windows from which dots are left out
-STRETCHES = 188  # of the width; no screen shows more
+_CROWD, STRETCHES = 45, 188  # windows from which dots are left out; parts of the width: no screen shows more
 _LOGS = {
     "over-confident": "log_over", "under-confident": "log_under", "shifted up": "log_up", "shifted down": "log_down",
     "change": "log_change", "other": "log_other",
@@ -182,17 +183,33 @@ def _evidence_picture(
         *(line(_LEFT, y(limit), _RIGHT, y(limit), "limit") for limit in limits),
         *(_curve_path(curve, x, y, k) for k, curve in enumerate(curves)),
         *_alarm_marks([(x(row + 1), number) for row, number in sorted(alarms)], _TOP, _BOTTOM),  # after that row
-        label(_LEFT + 5.0, y(limits[-1]) - 5.0, f"alarm from {_threshold_text(curves)}", "limit-text halo"),
+        _limit_label(curves, [x(row + 1) for row, _ in alarms], x, y),
         *(_legend(curves) if len(curves) > 1 else []),
     ]
     return picture(name, _SIZE, title, _describe_evidence(curves, alarms), *parts)
 
 
-def _threshold_text(curves: Sequence[EvidenceCurve]) -> str:
+def _threshold_text(curves: Sequence[EvidenceCurve], names: Sequence[str]) -> str:
     """Say what raises an alarm: one number, or one for each curve."""
     if len({curve.threshold for curve in curves}) == 1:
         return evidence_text(curves[0].threshold)
-    return ", ".join(f"{evidence_text(curve.threshold)} ({curve.name})" for curve in curves)
+    return ", ".join(f"{evidence_text(c.threshold)} ({name})" for c, name in zip(curves, names, strict=False))
+
+
+def _limit_label(curves: Sequence[EvidenceCurve], alarms: Sequence[float], x: AxisScale, y: AxisScale) -> Markup:
+    """Say what raises an alarm: near its line, where no curve and no alarm is covered if there is such a place."""
+    limits = [y(curve.threshold) for curve in curves]
+    drawn = [[(x(n), y(v)) for n, v in thinned(curve.points)] for curve in curves]
+    drawn += [[(at, _TOP), (at, _BOTTOM)] for at in alarms] + [[(_LEFT, at), (_RIGHT, at)] for at in limits]
+    whole = f"alarm from {_threshold_text(curves, ('solid', 'dashed'))}"
+    for text in (whole, re.sub(r" \(\w+\)", "", whole)):
+        wide = 0.88 * text_width(text)
+        for base in (min(limits) - 5.0, _TOP + 13.0, max(limits) + 14.0):
+            for left in (_LEFT + 5.0, _RIGHT - wide, *(_LEFT + 20.0 * k for k in range(1, 18))):
+                box = (left, base - 10.0, left + wide, base + 3.0)
+                if box[2] <= _RIGHT and box[3] < _BOTTOM and not any(crosses(path, *box) for path in drawn):
+                    return label(left, base, text, "limit-text halo")
+    return label(_LEFT + 5.0, min(limits) - 5.0, whole, "limit-text halo")
 
 
 def _heights(curves: Sequence[EvidenceCurve], threshold: float) -> AxisScale:
@@ -217,8 +234,7 @@ def _curve_path(curve: EvidenceCurve, x: AxisScale, y: AxisScale, place: int) ->
 
 def _alarm_marks(alarms: Sequence[tuple[float, str]], top: float, bottom: float) -> list[Markup]:
     """Mark each alarm by a line and a triangle, with its number as long as they do not crowd."""
-    parts = []
-    free_from = -math.inf
+    parts, free_from = [], -math.inf
     for at, number in alarms:
         parts.append(line(at, top, at, bottom, "alarm"))
         parts.append(shape([(at, top), (at - 5.0, top - 8.0), (at + 5.0, top - 8.0)], "alarm-mark"))
@@ -230,8 +246,7 @@ def _alarm_marks(alarms: Sequence[tuple[float, str]], top: float, bottom: float)
 
 
 def _legend(curves: Sequence[EvidenceCurve]) -> list[Markup]:
-    parts = []
-    at = _LEFT
+    parts, at = [], _LEFT
     for place, curve in enumerate(curves):
         parts.append(line(at, 10.0, at + 22.0, 10.0, "curve second" if place else "curve"))
         parts.append(label(at + 28.0, 14.0, curve.name, "small"))
@@ -245,7 +260,8 @@ def _describe_evidence(curves: Sequence[EvidenceCurve], alarms: Sequence[tuple[i
         rows, last = curve.points[-1]
         name = f"{curve.name}: " if len(curves) > 1 else ""
         texts.append(f"{name}{evidence_text(last)} after {grouped(rows)} rows")
-    text = f"{'; '.join(texts)}. An alarm is raised from {_threshold_text(curves)} on. "
+    limits = _threshold_text(curves, [curve.name for curve in curves])
+    text = f"{'; '.join(texts)}. An alarm is raised from {limits} on. "
     if not alarms:
         return text + "No alarm was raised."
     return text + "Raised at row " + ", ".join(grouped(row) for row, _ in alarms[:5]) + "."
@@ -262,7 +278,7 @@ def windows_figure(history: History, windows: list[Slot], unit: str) -> Markup:
     plural = "windows" if unit == "window" else "batches"
     merged = f" The {grouped(total)} {plural} are too many to draw: neighbours are added up to {len(windows)}."
     missing = history.monitor.summary.n - sum(slot.summary.n for slot in windows)
-    not_drawn = f" {rows_text(missing)} of earlier windows, or without a window, are not drawn." if missing > 0 else ""
+    not_drawn = f" {rows_text(missing)} of earlier windows, or without a window, are not drawn." * (missing > 0)
     return figure(
         f"How surprised was it? ECD by {unit}",
         _windows_picture("windows", windows, unit, marked),
@@ -277,7 +293,7 @@ def _windows_picture(name: str, windows: Sequence[Slot], unit: str, alarms: Mapp
     x = AxisScale(-0.5, len(windows) - 0.5, _LEFT, _RIGHT)
     y = _window_heights(windows)
     levels = y.ticks(6)
-    below = [label(_LEFT + 5.0, _WINDOWS_BOTTOM - 6.0, "under-confident", "faint")]
+    below = [label(_LEFT + 5.0, _WINDOWS_BOTTOM - 6.0, "under-confident", "faint halo")]
     parts = [
         element("rect", x=_LEFT, y=_WINDOWS_TOP, width=_RIGHT - _LEFT, height=y(0.0) - _WINDOWS_TOP, class_="zone"),
         *(line(_LEFT, y(t), _RIGHT, y(t), "grid") for t in levels),
@@ -286,7 +302,7 @@ def _windows_picture(name: str, windows: Sequence[Slot], unit: str, alarms: Mapp
         line(_LEFT, y(0.0), _RIGHT, y(0.0), "neutral"),
         *_window_alarms(windows, alarms, x),
         *_window_dots(windows, x, y),
-        label(_LEFT + 5.0, _WINDOWS_TOP + 14.0, "over-confident", "zone-text"),
+        label(_LEFT + 5.0, _WINDOWS_TOP + 14.0, "over-confident", "zone-text halo"),
         *(below if y(0.0) < _WINDOWS_BOTTOM - 24 else []),
         *_row_bars(windows, x),
         *_window_names(windows, x),
@@ -331,11 +347,8 @@ def _window_dots(windows: Sequence[Slot], x: AxisScale, y: AxisScale) -> list[Ma
         at, value = x(k), s.ecd.value
         clear = s.ecd.low > 0.0 or s.ecd.high < 0.0
         if value == math.inf:
-            parts.append(
-                shape(
-                    [(at, _WINDOWS_TOP - 1.0), (at - 6.0, _WINDOWS_TOP + 9.0), (at + 6.0, _WINDOWS_TOP + 9.0)], "over"
-                )
-            )
+            floor = _WINDOWS_TOP + 9.0
+            parts.append(shape([(at, _WINDOWS_TOP - 1.0), (at - 6.0, floor), (at + 6.0, floor)], "over"))
         elif clear or len(windows) <= _CROWD:
             side = "over" if value > 0.0 else "under"
             radius = 4.0 if len(windows) <= _CROWD else 2.0

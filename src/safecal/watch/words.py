@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 from .._sums.summary import Summary
+from .._sums.table_views import key_label
 from ..errors import shortened, visible
 from ..html import Markup, element, evidence_text, grouped, join, moment_text, rows_text
 from ..inference.sum_bounds import interval_from_sums
@@ -362,7 +363,7 @@ def _evidence_rows(monitor: Monitor, group: Hashable) -> list[tuple[str, ...]]:
     ]
     alarms = [limits.log_thresholds[direction] for direction in monitor.directions]
     alarms += [limits.log_run_length] * len(detectors)
-    name = "all rows" if group is None else shortened(str(group), 20)
+    name = "all rows" if group is None else shortened(key_label(group), 20)
     ecd = f"{stream.summary.ecd:+.4f}" if stream.summary.n else "-"
     return [(name, str(stream.summary.n), ecd, *evidence), ("  alarm from", "", "", *map(_power, alarms))]
 
