@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -345,3 +347,12 @@ def test_documents_without_mistakes_are_read(monkeypatch: pytest.MonkeyPatch) ->
     early = safecal.Evaluation.from_dict(json.loads(document))
     assert early.mistakes is None
     assert early.judge().decision == "SAFE"
+
+
+def test_a_report_draws_the_limit_that_its_reason_names(rng: np.random.Generator, tmp_path: Path) -> None:
+    log_p, y = drawn(rng, 2000, 100, times=1.8)
+    result = shown(log_p, y, 30).evaluate()
+    result.report(tmp_path / "report.html")
+    (drawn_limit,) = re.findall(r"limit of ([0-9.]+) nat", (tmp_path / "report.html").read_text())
+    assert f"where {drawn_limit} nat" in result.verdict.reason
+    assert drawn_limit != f"{result.verdict.allowed:.3g}"  # that of the other end

@@ -40,7 +40,7 @@ from ..inference import Interval
 from ..inference.bounds import mistakes_text
 from ..inference.directions import has_directions
 from ..inference.shifts import ClassShifts
-from ..judge.decision import smaller_end
+from ..judge.decision import deciding, smaller_end
 from ..judge.display import class_rows, cox_rows, ece_of, forecast_rows, look_rows
 from ..judge.evaluation import Evaluation
 from ..judge.places import Place, place_rows
@@ -65,6 +65,8 @@ def cards(findings: PageFindings) -> Markup:
     evaluation, verdict = findings.evaluation, findings.verdict
     ecd, temperature, smaller = verdict.ecd, verdict.temperature, smaller_end(verdict.looks)
     ecd = ecd if smaller is None else replace(ecd, low=smaller.low)
+    # Each look has dimensions of its own: the limit is that of the one which decided, as in the reason.
+    allowed = verdict.looks[deciding(verdict.looks)].allowed if verdict.looks else verdict.allowed
     side: str = direction(ecd)
     if side == "no clear direction":
         side = "as surprised as announced" if ecd.low == ecd.high else "the true value may lie on either side of 0"
@@ -76,7 +78,7 @@ def cards(findings: PageFindings) -> Markup:
             ("ECD", "surprise beyond what it announced"),
             _large_number(ecd, "nat" if smaller is None else "nat at most"),
             f"{at_least}{sentence(side)}.",
-            ecd_gauge("ecd-gauge", ecd, verdict.allowed),
+            ecd_gauge("ecd-gauge", ecd, allowed),
         ),
         _card(
             ("Temperature", "the best fit to the data; 1 is calibrated"),
