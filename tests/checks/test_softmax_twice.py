@@ -76,8 +76,10 @@ def test_are_refused_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureF
     assert "look like probabilities: name the columns with `--prob`" in capsys.readouterr().err
 
 
+@pytest.mark.extra
 def test_are_refused_by_torch() -> None:
-    torch = pytest.importorskip("torch")
+    import torch
+
     from safecal.compat.torchmetrics import MulticlassCalibration
     from safecal.engines.torch import evaluate
 
