@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypedDict, final, get_args
 
 import numpy as np
+from scipy import special
 
 from . import documents
 from ._checks.columns import choice, fraction, positive
 from ._sums.splits import Bins
-from ._types import ArrayLike, BinOn, By, Rule, Strategy
+from ._types import ArrayLike, BinOn, By, FloatArray, Rule, Strategy
 
-__all__ = ["RULES", "EvaluateOptions", "LimitOptions", "Limits"]
+__all__ = ["RULES", "EvaluateOptions", "LimitOptions", "Limits", "allowed_ratio"]
+
+_COSTLY = 0.25  # of what is allowed in nats in a range: less does not matter, however large its logits are
 
 
 class LimitOptions(TypedDict, total=False):
@@ -108,3 +111,17 @@ class Limits:
         fields = dict.fromkeys(("threshold", "max_temperature", "max_ratio", "local_threshold"), limit)
         fields |= dict.fromkeys(("min_share", "level"), documents.LEVEL)
         return cls(**documents.read("limits", document, {**fields, "rule": documents.choice(*RULES)}))
+
+
+def allowed_ratio(wrong: FloatArray, limits: Limits) -> FloatArray:
+    """Return how many times as many mistakes as announced a range may have, by the share that it announces.
+
+    It is the square of what the average may have. Near even odds that is more than all rows: there it is as many as
+    logits make that are too large by the square of what the average may be, if they cost enough nats to matter.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = np.log1p(-wrong) - np.log(wrong)
+        too_large = special.expit(-odds / limits.max_temperature**2)
+        costly = wrong + _COSTLY * limits.local_threshold / odds
+        near_even = np.where(odds > 0.0, np.maximum(too_large, costly) / wrong, np.inf)
+    return np.fmin(near_even, limits.max_ratio**2)

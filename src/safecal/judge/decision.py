@@ -26,10 +26,10 @@ from ..inference.forecasts import seldom_held
 from ..inference.local import Local, Range
 from ..inference.shifts import frequent_classes
 from ..inference.sum_bounds import firm_and_weak_bounds
-from ..options import Limits
+from ..options import Limits, allowed_ratio
 from ..slices.results import Slices
 from .groups import GroupVerdict, TooSmall, group_places, judge_groups
-from .places import Place, allowed_ratio, degree_of, range_ends
+from .places import Place, degree_of, range_ends
 from .reasons import Findings, clusters_needed, joint_reason, rows_needed, words_of
 from .verdict import SAFE, UNDETERMINED, UNSAFE, Average, Late, Verdict, Words, direction
 
@@ -98,7 +98,7 @@ def judge(
     # States that are few beside their axes leave some direction unseen.
     unseen = tally.dimension > 1 and limits.everywhere and not shows_directions(tally, limits.level)
     stopped = limits.everywhere and slices is not None and slices.interrupted
-    held = seldom_held(tally) if limits.everywhere else math.nan
+    held = seldom_held(tally) if limits.everywhere and tally.forecast is not None else math.nan
     if decision == SAFE and (certain or too_sure or single_row or far or bold[0] or unseen or stopped or held < 1.0):
         decision = UNDETERMINED
     undecided = on_average == decision == UNDETERMINED and not places

@@ -6,21 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
-from scipy import special
 
 from .. import documents
 from .._types import BoolArray, FloatArray, IndexArray
 from ..errors import visible
 from ..inference import Interval
 from ..inference.bounds import mistakes_text
-from ..options import Limits
 
-__all__ = [
-    "Place", "allowed_ratio", "brief_range", "degree_of", "in_sentence", "place_rows", "range_ends", "spread_times",
-]  # fmt: skip
+__all__ = ["Place", "brief_range", "degree_of", "in_sentence", "place_rows", "range_ends", "spread_times"]
 
 _COLUMNS = ("place", "rows", "share", "it says", "happens", "ECD at least", "allowed", "finding")  # of a table
-_COSTLY = 0.25  # of what is allowed in nats in a range: less does not matter, however large its logits are
 _NUMBERS = ("share", "predicted", "observed", "limit", "seen", "announced", "low", "high")
 
 
@@ -225,20 +220,6 @@ def degree_of(low: FloatArray, above_zero: BoolArray, value: FloatArray, limit: 
     """Return 2 where a bound is beyond the limit, 1 where that is suspected, else 0."""
     with np.errstate(invalid="ignore"):
         return np.where(low > limit, 2, np.where(above_zero & (value > limit), 1, 0))
-
-
-def allowed_ratio(wrong: FloatArray, limits: Limits) -> FloatArray:
-    """Return how many times as many mistakes as announced a range may have, by the share that it announces.
-
-    It is the square of what the average may have. Near even odds that is more than all rows: there it is as many as
-    logits make that are too large by the square of what the average may be, if they cost enough nats to matter.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.log1p(-wrong) - np.log(wrong)
-        too_large = special.expit(-odds / limits.max_temperature**2)
-        costly = wrong + _COSTLY * limits.local_threshold / odds
-        near_even = np.where(odds > 0.0, np.maximum(too_large, costly) / wrong, np.inf)
-    return np.fmin(near_even, limits.max_ratio**2)
 
 
 def in_sentence(name: str) -> str:

@@ -128,7 +128,7 @@ def _further_sentences(f: Findings, diagnosis: Diagnosis | None) -> list[str]:
         sentences.append("Directions of its states were not looked at.")
     if safe and everywhere and slices is not None and slices.found:
         sentences.append(below_limit(slices, f.limits))
-    if safe:
+    if safe and tally.axes is not None:
         sentences += lean_of_estimates(tally)
     if f.too_small.count:
         sentences.append(f"{f.too_small}.")
