@@ -29,6 +29,7 @@ __all__ = ["Findings", "clusters_needed", "joint_reason", "rounded", "rows_neede
 
 _NAMED = 3  # places that a reason names
 _MANY = 100  # rows: as many log-odds do not end at 0 and 1 by chance
+_FILLED = special.expit([0.0, 0.1, 0.9, 1.05]).tolist()  # where they begin and end; cells of log-odds have a width
 _CALIBRATED = 1.005  # a temperature that is written as 1, or less: nothing is too large
 
 
@@ -142,7 +143,7 @@ def _further_sentences(f: Findings, diagnosis: Diagnosis | None) -> list[str]:
             sentences.append(f"About {rounded(number)} more {unit}{'' if number == 1 else 's'} would decide.")
     if not family_named(tally.family).words.mends:  # an interval may be wide on purpose
         sentences += doubt_of_outcomes(f.average.mistakes, tally.summary)
-    if _like_probabilities(tally):
+    if _like_probabilities(tally.n, f.local):
         sentences.append("All its log-odds lie between 0 and 1: are they probabilities?")
     if f.says_nothing:
         sentences.append("It says almost nothing: its predictions are close to even odds.")
@@ -151,13 +152,12 @@ def _further_sentences(f: Findings, diagnosis: Diagnosis | None) -> list[str]:
     return sentences
 
 
-def _like_probabilities(tally: Tally) -> bool:
+def _like_probabilities(n: int, local: Local) -> bool:
     """Tell whether log-odds of two outcomes fill the numbers from 0 to 1, and no others."""
-    order = next((order for order in tally.orders if order.on == "probability"), None)
-    if order is None or tally.n < _MANY or not len(order.low):
+    if local.on != "probability" or n < _MANY:
         return False
-    least, small, large, most = special.expit([0.0, 0.1, 0.9, 1.05])  # cells of log-odds have a width
-    return bool(least <= order.low[0] < small and large < order.high[-1] <= most)
+    least, small, large, most = _FILLED
+    return bool(least <= local.column("low").min() < small and large < local.column("high").max() <= most)
 
 
 def _average_reason(decision: Decision, s: Summary, average: Average, *, scaled: bool = True) -> str:
