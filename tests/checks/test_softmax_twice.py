@@ -10,6 +10,7 @@ from scipy import special
 
 import safecal
 from safecal.cli import main
+from safecal.engines.batches import Batch, evaluate_batches
 from safecal.errors import FormError
 
 CLASSES = (2, 3, 10, 1000)
@@ -74,6 +75,19 @@ def test_are_refused_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureF
     options = [word for name in "abc" for word in ("--logits", name)]
     assert main(["evaluate", str(path), *options, "--gate"]) == 2
     assert "look like probabilities: name the columns with `--prob`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_are_refused_in_small_batches(size: int) -> None:
+    y, z = _too_sure(3)
+
+    def evaluated(logits: np.ndarray) -> safecal.Evaluation:
+        parts = [slice(k, k + size) for k in range(0, len(y), size)]
+        return evaluate_batches(lambda: (Batch(safecal.categorical(y[part], logits=logits[part])) for part in parts))
+
+    assert evaluated(z).verdict.decision == "UNSAFE"
+    with pytest.raises(FormError, match="look like probabilities"):
+        evaluated(special.softmax(z, axis=1))
 
 
 @pytest.mark.extra

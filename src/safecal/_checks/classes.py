@@ -106,7 +106,7 @@ def _bad_probability(array: AnyArray, name: str) -> InputError:
     return refuse(array, name, lambda x: (x < 0) | (x > 1), RangeError, rule, hint)
 
 
-_LOOKED_AT, _NEAR_ONE = 64, 0.02  # values of classes that settle it, and how far short floats take a sum from 1
+_LOOKED_AT, _NEAR_ONE = 16, 0.02  # values of classes that settle it, and how far short floats take a sum from 1
 
 
 def telling_rows(classes: int) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 
 from .._checks import fail, show
 from .._checks.class_columns import FromOne
+from .._checks.classes import refuse_probabilities, telling_rows
 from .._checks.columns import spelled, steady
 from .._sums import MAX_KEYS, Tally
 from .._sums.splits import Bins, Plan, binned_values, bins_for
@@ -248,6 +249,7 @@ def _tally(batch: Batch, plan: Plan) -> Tally:
 def _checked(stream: Iterable[object]) -> Iterator[Batch]:
     """Pass batches on, and refuse what is none, or has other columns than the first."""
     first: list[str] | None = None
+    logits: list[AnyArray] | None = []  # of the first rows, until they tell that they are no probabilities
     for batch in stream:
         if not isinstance(batch, Batch) or not isinstance(batch.predictions, Predictions):
             got = f"Batch of {type(batch.predictions).__name__}" if isinstance(batch, Batch) else type(batch).__name__
@@ -265,6 +267,12 @@ def _checked(stream: Iterable[object]) -> Iterator[Batch]:
             got = f"{', '.join(columns) or 'none'} after {', '.join(first) or 'none'}"
             hint = "give the rows of every batch the same columns, in the same order."
             raise fail(FormError, "batches", "must have the columns of the first batch", got=got, hint=hint)
+        if logits is not None and isinstance(batch.predictions, Categorical) and batch.predictions.logits:
+            classes = batch.predictions.classes
+            logits = [part for part in (*logits, batch.predictions.values) if part.shape[1] == classes]
+            if sum(map(len, logits)) >= telling_rows(classes):
+                refuse_probabilities(np.concatenate(logits), "logits")
+                logits = None
         yield batch
 
 
