@@ -206,7 +206,7 @@ def test_bfloat16_is_read_as_the_float32_that_it_is(library: str) -> None:
     wide = p.float().numpy() if library == "torch" else np.asarray(p.astype("float32"))
     y = np.arange(50) % 2
     assert safecal.evaluate(y, p) == safecal.evaluate(y, wide)
-    assert safecal.evaluate(y, logits=p) == safecal.evaluate(y, logits=wide)
+    assert safecal.evaluate(y, logits=2 * p) == safecal.evaluate(y, logits=2 * wide)
 
 
 @pytest.mark.extra
